@@ -119,11 +119,16 @@ def check_definition(
 
 def _besides(problems: Diagnostics, linking: Iterable[Diagnostic]) -> list[Diagnostic]:
     """What linking found in a text with ``problems``. If they have errors, it is without notes, and
-    without what stands where an error stands."""
+    without the unknown names of which an error is told already."""
     if not problems.error_count:
         return list(linking)
     wrong = {error.span for error in problems.errors}
-    return [found for found in linking if found.severity != "note" and found.span not in wrong]
+    return [
+        found
+        for found in linking
+        if found.severity != "note"
+        and not (found.code.startswith("flow.unknown-") and found.span in wrong)
+    ]
 
 
 def _check_refs(schemas: Mapping[str, Schema], registry: Registry, problems: Diagnostics) -> None:
