@@ -84,7 +84,9 @@ class Reader(ABC):
                     self.unread.add(name)
             elif value.value is None and not key.takes.null:
                 if not key.null or (key.explicit and is_nothing(value)):
-                    if name not in meant:
+                    if name in meant:
+                        self._slips -= 1
+                    else:
                         self.empty(key, value, node.keys[name])
                     self.unread.add(name)
             else:

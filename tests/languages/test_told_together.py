@@ -109,6 +109,11 @@ GRAPH: dict[str, tuple[str, str, str]] = {
     "a misspelt key": ("{type: python, tool: take, state_ky: a}", "graph.unknown-key", "state_ky"),
     "a misspelt type key": ("{tpye: python, tool: take, state_key: a}", "graph.unknown-key", "tpye"),
     "a key that nothing resembles": ("{type: python, tool: take, zebra: 1}", "graph.unknown-key", "zebra"),
+    "a misspelt key without a value": (
+        '{type: map, over: "{state.xs}", as: x, node: {type: passthrough}, colect: }',
+        "graph.unknown-key",
+        "colect",
+    ),
     "an unknown type": ("{type: zebra}", "graph.node-type", "zebra"),
     "a misspelt type": ("{type: pyton, tool: take}", "graph.node-type", "pyton"),
     "a node that is a text": ("take", "graph.node-shape", "take"),
@@ -280,3 +285,8 @@ def test_one_mistake_is_one_problem(case: Case) -> None:
 def test_no_mistake_hides_another(language: str) -> None:
     for case in cases(language, 2):
         assert sorted(told(case.text, language)) == sorted(case.problems), case.text
+
+
+def test_a_misspelt_key_without_a_value_is_one_problem_of_an_edge() -> None:
+    text = "nodes:\n  a: {type: passthrough}\nedges: [{from: START, to: a}, {fom: , to: END}]\n"
+    assert told(text, "graph") == [("graph.unknown-key", "fom")]
