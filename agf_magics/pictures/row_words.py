@@ -38,6 +38,9 @@ SOON = 0.5
 MARKED = {"printed": "prints: ", "thinking": "thinking: ", "call": "calls "}
 """The words before a tail, by what it is the end of; the text of a reply has none."""
 
+LONGEST_COUNTS = 9
+"""The most characters of the counts in the corner of a box: with the mark as long as ``▶ cancelled``."""
+
 FEW_TOOLS = 3
 """Tools of a session up to which each is named with its calls."""
 AGAIN = "↺"
@@ -214,14 +217,27 @@ def corner_of(row: Row, tally: Tally | None) -> Corner:
     if tally is not None and row.state != "pending":
         total = tally.total or 1
         share = (tally.ok / total, tally.failed / total)
-        return Corner(f"{look.mark} {_short(tally.ended)}/{_short(tally.total)}", look, share)
+        return Corner(f"{look.mark} {_corner_counts(tally, tally.total)}", look, share)
     if row.many and row.started:
-        of_all = f"/{_short(row.total)}" if row.total is not None else ""
-        ended = _tally(0, (row,)).ended
-        return Corner(f"{look.mark} {_short(ended)}{of_all}{again}", look)
+        # A call that waits for an answer has failed so far.
+        counts = _corner_counts(_tally(0, (row,)), row.total, names_failed=not row.asks)
+        return Corner(f"{look.mark} {counts}{again}", look)
     if row.times > 1:
         return Corner(f"{look.mark} {_short(row.times)}×{again}", look)
     return Corner(f"{look.mark} {_first_word(look)}{again}", look)
+
+
+def _corner_counts(tally: Tally, total: int | None, names_failed: bool = True) -> str:
+    """`Tally.brief` for a corner: ``60/60 ✗3``, and where that is too long ``400 ✗12`` if all have
+    ended, else ``812/1,000``. ``total``: None if it is not known."""
+    ended = _short(tally.ended)
+    of_all = f"/{_short(total)}" if total is not None else ""
+    lost = (
+        f" {STATES['failed'].mark}{_short(tally.failed)}" if tally.failed and names_failed else ""
+    )
+    if len(ended + of_all + lost) <= LONGEST_COUNTS:
+        return ended + of_all + lost
+    return ended + (lost if tally.ended == total else of_all)
 
 
 def _first_word(look: State) -> str:

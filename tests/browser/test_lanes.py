@@ -138,3 +138,36 @@ def test_the_lanes_follow_the_axis_of_a_run_that_goes_on_ends_and_is_resumed(ope
     assert_on_the_axis(page, 3)
     page.picture("lanes-resumed", 2)
     assert not page.errors
+
+
+ROUNDS = """%%graph rounds --run
+state: {n: int}
+variables: {n: 0}
+nodes:
+  work: {type: python, tool: rest, variables: {n: "{state.n}"}, state_key: n}
+  count: {type: passthrough, output: {n: "{state.n}"}}
+edges:
+- {from: START, to: work}
+- {from: work, to: count}
+- {from: count, to: work, condition: n < 4}
+- {from: count, to: END, condition: else}"""
+REST = """%load_ext agf_magics
+import time
+from agf_magics import tool
+
+@tool
+def rest(n: int) -> int:
+    time.sleep(0.2)
+    return n + 1"""
+
+
+def test_the_bar_of_a_node_in_a_loop_is_filled_only_where_it_worked(opened: Open) -> None:
+    page = opened(REST, ROUNDS)
+    page.run_all()
+    page.open_view(1, "Timeline")
+    paint = f"[...{EXPLORERS}.at(-1).querySelectorAll('.row u')].map(bar => bar.style.background)"
+    page.wait(f"{paint}.length === 2 && {paint}.every(paint => paint.includes('gradient'))")
+    work, count = page.page.evaluate(f"() => {paint}")
+    assert work.count("rgb(") == 2 * 4  # each call begins and ends
+    assert "color-mix" in count  # two marks: the times between them are not known
+    page.picture("lanes-rounds", 1)

@@ -287,6 +287,7 @@ def test_tokens_and_cost_are_in_rows_panel_and_header_while_a_run_goes_on(opened
             runs.locator("input[type=checkbox]").nth(number).check()
         runs.locator("button:text-is('Compare')").click()
         bars = runs.locator(".bars .bar")
+        runs.locator("label", has_text="whose result is the same").locator("input").check()
         bars.filter(has_text="≈ $0.00015").first.wait_for()
         page.picture("models-cost-compared", 3)
         for bar in bars.all():

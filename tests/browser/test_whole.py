@@ -150,7 +150,7 @@ def test_the_list_of_runs_opens_them_and_compares_two(opened: Open) -> None:
         runs.locator("input[type=checkbox]").nth(number).check()
     compare.click()
     runs.locator("h4:text-is('Values that differ')").wait_for()
-    sides = runs.locator(".sides").last.locator("tr", has_text="input.text").locator("td")
+    sides = runs.locator(".sides").first.locator("tr", has_text="input.text").locator("td")
     assert (sides.nth(0).inner_text().startswith("<img src=x"), sides.nth(1).inner_text()) == (True, "calm")
     assert box(sides.nth(0))[2] <= box(sides.nth(1))[0] + 1
     bars = runs.locator("tr", has_text="three").locator(".bar u")

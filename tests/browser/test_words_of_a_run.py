@@ -235,6 +235,13 @@ def test_a_comparison_marks_what_was_reused_and_names_the_steps_without_calls(op
         box.check()
     runs.locator("button:text-is('Compare')").click()
     row = runs.locator("tr:has(th:text-is('records'))")
+    runs.locator("h4").last.wait_for()
+    assert runs.locator("h4").last.inner_text() == "Steps"  # after the values and the definitions
+    same = runs.locator("label", has_text="whose result is the same").locator("input")
+    same.set_checked(False)
+    row.wait_for(state="hidden")
+    page.picture("compare-differs", 3)
+    same.check()
     row.locator(".other", has_text="↺ reused").wait_for()
     steps = runs.locator("tr:has(.bars) th").all_inner_texts()
     assert steps == ["records", "doubled"]  # in the order of the flow, each by its name

@@ -14,6 +14,7 @@ import time
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
+from agf_magics.engine.host.host import TURN
 from agf_magics.engine.threads.call_threads import CallThreads
 from agf_magics.journal.database.store import Store
 
@@ -73,6 +74,13 @@ class _Selector(selectors.DefaultSelector):
         if not ready:
             self._loop.now += timeout
         return ready
+
+
+def busy_listener(event: object) -> None:
+    """A listener that takes so long that each step gives the loop a turn, as on a busy computer."""
+    until = time.monotonic() + 1.1 * TURN
+    while time.monotonic() < until:
+        pass
 
 
 def run_virtual(main: Coroutine[Any, Any, T]) -> T:

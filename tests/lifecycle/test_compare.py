@@ -2,6 +2,7 @@
 
 from itertools import pairwise
 
+import pandas
 import pytest
 
 import agf_magics as agf
@@ -229,6 +230,40 @@ steps:
         "stores.loaded: 4 parts (also result input.items)",
     ]
     assert values["output.all: 4 parts"][0].split("\n")[-1] == "[3]: —"
+
+
+TABLES = """\
+pipeline: tables
+steps:
+- tool: {name: table, args: {n: !expr ctx.n}, output: orders}
+- tool: {name: table, args: {n: 7}, output: fixed}
+- transform: {value: ctx.orders, output: copied}
+- tool: {name: numbers, args: {n: !expr ctx.n}, output: rows}
+"""
+
+
+def test_a_store_without_json_is_compared_by_the_call_that_wrote_it(registry: agf.Registry) -> None:
+    from agf_magics.notebook.display.run_comparison import compare_runs
+
+    def table(n: int) -> object:
+        return pandas.DataFrame({"n": [n, n], "name": ["a", "b"]})
+
+    def numbers(n: int) -> list[int]:
+        return [n + add for add in range(30)]
+
+    for function in (table, numbers):
+        agf.tool(function, registry=registry)
+    agf.define(TABLES, name="tables", registry=registry)
+    first_run, second_run = (agf.runs(agf.run("tables", {"n": n}, registry=registry).run_id) for n in (1, 2))
+    differs = {row["value"]: row["differs"] for row in first_run.compare(second_run).values}
+    assert {name: word for name, word in differs.items() if name in ("stores.orders", "stores.copied")} == {
+        "stores.orders": "yes",
+        "stores.copied": "not compared",  # an expression wrote it
+    }
+    assert "stores.fixed" not in differs
+    names = [row.name for row in compare_runs({"runs": [first_run.run_id, second_run.run_id]})["values"]]
+    assert "stores.orders (other content) (also orders output)" in names
+    assert not any("steps[" in name for name in names)
 
 
 def test_a_comparison_says_what_was_reused_and_which_steps_have_no_call(registry: agf.Registry) -> None:

@@ -18,7 +18,7 @@ from agf_magics.engine.host.background_calls import count_background_calls
 from agf_magics.lifecycle.past.calls_of_run import calls_of
 from agf_magics.lifecycle.runs.live import live
 from tests.engine import kept
-from tests.engine.virtual_time import run_virtual
+from tests.engine.virtual_time import busy_listener, run_virtual
 
 Calls = list[tuple[str, Any]]
 
@@ -463,8 +463,11 @@ TOGETHER = {
 }
 
 
+@pytest.mark.parametrize("busy", [False, True])
 @pytest.mark.parametrize("shape", TOGETHER)
-def test_an_earlier_failure_ends_the_others_before_they_are_called_again(shape: str, tmp_path: Path) -> None:
+def test_an_earlier_failure_ends_the_others_before_they_are_called_again(
+    shape: str, busy: bool, tmp_path: Path
+) -> None:
     """The journal of the interrupted run has the failure but not the end. The resumed run makes no call."""
     called: list[str] = []
 
@@ -494,7 +497,7 @@ def test_an_earlier_failure_ends_the_others_before_they_are_called_again(shape: 
         short = kept.cut(whole, failed, tmp_path / "cut")
     assert sorted(called) == ["note", "wrong"]
     with kept.journal_in(short.parent):
-        again = run_virtual(kept.take_up(registry=world()))
+        again = run_virtual(kept.take_up(registry=world(), on_event=busy_listener if busy else None))
     assert sorted(called) == ["note", "wrong"]
     assert again.error.diagnostic.message == first.error.diagnostic.message
 

@@ -452,6 +452,24 @@ def test_a_lost_journal_is_named(journaled: Kernel) -> None:
     assert once["definition"]["first"] == 8
 
 
+def test_a_dropped_call_names_the_line_that_raised_its_error(journaled: Kernel) -> None:
+    journaled.good("@tool\ndef odd(n: int) -> int:\n    if n % 2: raise ValueError('odd')\n    return n")
+    cell = journaled.good(
+        "%%pipeline --run\npipeline: odds\nsteps:\n- for_each:\n    items: [2, 3]\n    on_error: continue\n"
+        "    do: {tool: {name: odd, args: {n: !expr item}}}\n    collect: {transform: {value: pipe}}"
+    )
+    page = Page(journaled, cell)
+    (failed,) = page.get("calls", step="steps[0]", failed=True)["rows"]
+    call = page.get("call", step="steps[0]", number=failed["number"])
+    assert re.search(r"\n  raised in In\[\d+\], line 3, in odd$", call["error"])
+    assert (
+        "raised in"
+        not in Page(journaled, journaled.good("import agf_magics as agf\nagf.runs(agf.runs()[0].run_id)")).get(
+            "call", number=failed["number"]
+        )["error"]
+    )
+
+
 def test_resume_continues_in_the_same_output(journaled: Kernel) -> None:
     journaled.good(FRAGILE)
     cell = journaled.run(

@@ -296,7 +296,7 @@ COUNTS: dict[str, tuple[Row, str, str, str, str]] = {
         "▶ running",
         "1,000 ok, 3 failed, 6 running, 1 retried, 2 cancelled, 3 skipped",
         "1,005 ✗3 ▶6 ■2",
-        "▶ 1,005",
+        "▶ 1,005 ✗3",
     ),
     "of elements that wait": (
         *(counted(many=True, started=2, finished=1, failed=1, asks=True), "? waiting"),
@@ -333,6 +333,16 @@ def test_the_corner_of_a_fan_out_counts_its_elements() -> None:
     assert corner_of(counted(), tally).words == "· pending"
     assert corner_of(fan({}, width=0), Tally(0, 0, 0, 0, 0)).shares == (0, 0)
     assert tally_of(counted()) is None, "it has not started"
+    ended = {"started": 60, "finished": 57, "failed": 3}
+    corners = [
+        (ended, 60, "60/60 ✗3"),
+        (ended | {"failed": 0, "started": 57}, 57, "57/57"),
+        ({"started": 400, "finished": 388, "failed": 12}, 400, "400 ✗12"),
+        ({"started": 900, "finished": 800, "failed": 12}, 1_000, "812/1,000"),
+    ]
+    for counts, width, words in corners:
+        row_of_fan = fan(counts, width=width)
+        assert corner_of(row_of_fan, tally_of(row_of_fan)).words.partition(" ")[2] == words
     inner = counted(many=True, started=3, finished=2, around=row)
     assert corner_of(inner, None).words == "▶ 2/20k"
 

@@ -238,6 +238,26 @@ def test_a_node_that_no_edge_led_to_is_skipped_when_the_run_is_over() -> None:
     assert "5 of 5 steps" in progress_text(progress, now=4.0)
 
 
+@pytest.mark.parametrize(("status", "look"), [("ok", "kept"), ("error", "failed")])
+def test_a_failed_call_of_a_plan_is_handled_as_long_as_the_plan_goes_on(status: str, look: str) -> None:
+    progress = Progress(
+        shapes.plan(shapes.call("calls[0]", "tool", "tool"), shapes.call("calls[1]", "tool", "tool"), feeds=())
+    )
+    error = agf.StepError(agf.Diagnostic("step.tool-failed", "no"))
+    row = progress.rows[("calls[0]",)]
+    for event in (
+        ev.RunStarted("shapes", 0.0),
+        ev.StepStarted(("calls[0]",), 0.0),
+        ev.StepStarted(("calls[1]",), 0.0),
+        ev.StepFailed(("calls[0]",), 1.0, error),
+    ):
+        progress.apply(event)
+    assert row.look == "kept"
+    progress.apply(ev.StepFinished(("calls[1]",), 2.0, 1))
+    progress.apply(ev.RunEnded(2.0, status, error if status == "error" else None))
+    assert row.look == look
+
+
 def test_a_failure_that_is_kept_is_told_apart_from_one_that_ends_the_run() -> None:
     step = replace(shapes.node("draft", "tool"), rescue=lambda error: None)
     flow = shapes.flow(step)

@@ -66,7 +66,10 @@ async def each(site: CallSite[Each]) -> Value:
 
     # Elements that failed in an earlier session start first: their failure may stop the others.
     first = [i for i in run.log.failed_elements(path) if i < len(items)]
-    order = StartOrder(len(items), step.limit or WIDTH, first=first)
+    ended: list[int] = []
+    if step.failing.on_error == "abort":
+        ended = [i for i in run.log.failed_elements(path, has_ended=True) if i < len(items)]
+    order = StartOrder(len(items), step.limit or WIDTH, ended, first)
     fan_out = _choose_parts(site, inside, start, values.__setitem__, items)
     if 0 < step.first < len(items):
         await fan_out.run(order.begin(step.first))
@@ -141,7 +144,10 @@ async def branches(site: CallSite[Branches]) -> Value:
     ended = run.log.order("ended", keys)
     if run.options.recording is not None:
         ended = run.options.recording.order([key.at for key in keys])
-    failed = [i for i, key in enumerate(keys) if i not in ended and run.log.has_failed(key.at)]
+    if step.failing.on_error == "abort":
+        ends = [i for i, key in enumerate(keys) if run.log.has_ended_in_failure(key.at)]
+        ended += [i for i in ends if i not in ended]
+    failed = [i for i, key in enumerate(keys) if run.log.has_failed(key.at)]
     starts = StartOrder(len(steps), len(steps), ended, failed)
     failures = await TaskFanOut(site, start, keep, lambda i: keys[i].at).run(starts)
     value, frame = await _collect(site, FanOutResult(values, names, failures, ended_order), scope)

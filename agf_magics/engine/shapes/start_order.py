@@ -17,15 +17,16 @@ class StartOrder:
     def __init__(
         self, count: int, width: int, ended: Sequence[int] = (), first: Sequence[int] = ()
     ) -> None:
-        """``ended``: the parts that an earlier session has ended, in the order of their ends.
-        ``first``: further parts that start before the others."""
+        """``ended``: the parts that an earlier session has ended, in the order of their ends, then
+        those that ended in a failure. ``first``: the parts that start before the others."""
         self.count = count
         self.width = min(width, count)
         """The number of parts that run at the same time."""
         self.ended = ended
         """The parts that start one by one before all others."""
         first_parts = {*ended, *first}
-        self.rest: Iterator[int] = chain(first, (i for i in range(count) if i not in first_parts))
+        others = (i for i in range(count) if i not in first_parts)
+        self.rest: Iterator[int] = chain((i for i in first if i not in {*ended}), others)
         """The other parts, in order. All tasks of the fan-out take their parts from this
         iterator."""
 

@@ -15,8 +15,9 @@ from ...flow.steps import Branches, Each
 from ...text.diagnostics import StepError
 from ...values.value import Value
 from ..calls.step_prints import separate_prints
+from ..host.host import TURN
 from ..host.remote_calls import RemoteCalls
-from ..runner import CallSite, StepResult, is_rescuable
+from ..runner import CallSite, StepResult, clock, is_rescuable
 from .elements import Elements
 from .fan_out_parts import FanOutParts
 from .start_order import StartOrder
@@ -98,13 +99,17 @@ class TaskFanOut(FanOutParts):
         """Run parts until all have started, one has ended the fan-out, or ``is_too_many()``.
         Returns False in the last case, in which other parts may be left."""
         separate_prints(self.site.run)
+        host = self.site.run.host
         for i in numbers:
-            if self.failure is not None:  # after a failure no further part starts (P15)
-                return True
             if self.items is not None and not self.items.retain(i):
                 await self.items.load(i)
             attempt = 1
             while True:
+                # Here, and not in the step, because another part may fail in the turn.
+                if clock() - host.turned > TURN:
+                    await host.turn()
+                if self.failure is not None:  # after a failure no further part starts (P15)
+                    return True
                 try:
                     value, _ = await self.start(i, attempt)
                     self.keep(i, value)

@@ -75,9 +75,10 @@ async def _round(
         index = (*site.index, visits[names[i]] - 1)
         return await run.run_step(step.nodes[names[i]], frame, inside, index)
 
-    # Nodes that have ended start first, so that their failures are known at once.
+    # Nodes that failed in an earlier session start first: their failure may stop the others.
     first = [i for i in range(len(names)) if run.log.has_failed(path_of(i))]
-    order = StartOrder(len(names), step.width or len(names), first=first)
+    ended = [i for i in first if run.log.has_ended_in_failure(path_of(i))]
+    order = StartOrder(len(names), step.width or len(names), ended, first)
     await TaskFanOut(site, start, values.__setitem__, path_of).run(order)
     return list(zip(names, map(Outcome, values), strict=True))
 

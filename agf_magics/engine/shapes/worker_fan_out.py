@@ -15,6 +15,7 @@ import contextvars
 from collections import deque
 from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import chain
 from typing import Any
 
 from ...flow.progress import events as ev
@@ -85,7 +86,7 @@ class WorkerFanOut(FanOutParts):
             fan_out, function, self._collect, self.terms, halts, self._show
         )
         try:
-            await self._run((i, 1) for i in order.rest)
+            await self._run((i, 1) for i in chain(order.ended, order.rest))
         except (asyncio.CancelledError, Exception):
             await self.calls.cancel()
             raise

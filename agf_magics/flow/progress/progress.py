@@ -163,6 +163,9 @@ def _fold_step(progress: Progress, event: ev.Event) -> None:
             row.error = error
             row.asks = isinstance(error, Unanswered)
             _blame(progress, row)
+            if row.rescues:
+                for inner in progress.blamed & _within(progress, row):
+                    inner.rescues = True
             if row.turns is not None:
                 row.turns.fail(path)
         case ev.StepCancelled(path, when):
@@ -372,13 +375,16 @@ def _end(progress: Progress, event: ev.RunEnded) -> None:
     progress.open_questions.clear()
     if isinstance(event.error, StepError) and event.error.path is not None:
         progress.row(event.error.path).fatal = True
-    if event.status == "ok":
-        _settle(progress)
+    _settle(progress)
 
 
 def _settle(progress: Progress) -> None:
     """Mark the failures of a run that ended ok: they did not end the run, for example because a
-    plan has an alternative."""
+    plan has an alternative. Of a run that did not, any failure of a plan may be the reason."""
+    if progress.status != "ok":
+        for row in progress.rows.values():
+            row.rescues = row.step.rescue is not None
+        return
     for row in progress.rows.values():
         if row.failed and row.state == "failed":
             row.rescues = True
@@ -409,8 +415,7 @@ def _excuse(progress: Progress, body: Row) -> set[Row]:
 def restore_end(progress: Progress) -> None:
     """Restore, in a past run, what follows from the counts of all rows: the drops in each row, and
     the failures that did not end the run."""
-    if progress.status == "ok":
-        _settle(progress)
+    _settle(progress)
     for row in [row for row in progress.rows.values() if row.dropped]:
         for outer in filter(None, map(progress.rows.get, _around(row.key))):
             outer.lost += row.dropped

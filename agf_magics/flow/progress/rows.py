@@ -183,7 +183,8 @@ class Row:
     printed = ""
     """The last characters that its user code printed, if the run was watched."""
     rescues = False
-    """Whether the run continues after a failure of the step."""
+    """Whether the run continues after a failure of the step: the step or one around it is rescued, or
+    it is a call of a plan, which goes on with all calls that do not need it."""
     part_name = ""
     """The name of the branch or node that the step is."""
     is_inner = False
@@ -380,7 +381,7 @@ class Tree:
                 step, callees, before, depth, many, loops or is_whole, None if is_whole else around
             )
             if is_whole and isinstance(flow.body.steps[0], Dag):
-                row.by_need = True
+                row.by_need = row.rescues = True
             if isinstance(step, Compute) and len(shown) > 1:
                 self._hide(row, ("last",) if step.label == "last" else ())
         if is_whole:

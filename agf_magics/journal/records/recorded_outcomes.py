@@ -99,17 +99,13 @@ class EarlierOutcomes:
         """The unanswered questions to a person, in order."""
         for record in records:
             self._add(record)
+        self._handled = {key.at for mark, key in self.marks if mark in ("dropped", "rescued")}
+        self._retried = {key for mark, key in self.marks if mark == "retried"}
         # Failures that the run survived are replayed. The failure that ended it is tried again.
         if ended:
-            handled = {key.at for mark, key in self.marks if mark in ("dropped", "rescued")}
-            retried = {key for mark, key in self.marks if mark == "retried"}
-            self.failed = {
-                key: failure
-                for key, failure in self.failed.items()
-                if _is_handled(failure, handled, retried)
-            }
-        self.failures = [key.at for key in self.failed]
-        """The paths of the failed calls, also after their outcomes are taken."""
+            self.failed = {key: _ for key, _ in self.failed.items() if self._is_handled(key)}
+        self.failures = list(self.failed)
+        """The failed calls, also after their outcomes are taken."""
 
     def _add(self, record: Record) -> None:
         """Add the next record, which may replace the outcome of an earlier one."""
@@ -184,24 +180,53 @@ class EarlierOutcomes:
         paths |= {key.at for _, key in self.marks}
         return frozenset(outer for path in paths for outer in around(path))
 
-    def failed_elements(self, path: StepPath) -> list[int]:
+    def failed_elements(self, path: StepPath, has_ended: bool = False) -> list[int]:
         """The elements of ``path`` (the path of a body, without the number) in which a call failed.
-
-        A resumed run starts with them, so that a failure that stopped the others is known before
-        they start.
-        """
+        A resumed run starts with them. ``has_ended``: only those that `has_ended_in_failure`."""
         numbers: dict[int, None] = {}
-        for inner in self.failures:
-            if not is_within(inner, path) or len(inner) == len(path):
+        length = len(path)
+        for key in self.failures:
+            inner = key.at
+            if not is_within(inner, path) or len(inner) == length:
                 continue
-            number = inner[len(path)]
-            if isinstance(number, int):
+            number = inner[length]
+            if isinstance(number, int) and not (has_ended and self._is_handled(key, length + 1)):
                 numbers[number] = None
         return list(numbers)
 
     def has_failed(self, path: StepPath) -> bool:
         """Whether a call at or inside ``path`` failed."""
-        return any(is_within(inner, path) for inner in self.failures)
+        return any(is_within(inner, path) for inner, _ in self.failures)
+
+    def has_ended_in_failure(self, path: StepPath) -> bool:
+        """Whether the failure of a call ended the part of a fan-out at ``path``. It may have stopped
+        the other parts, which start after it in a resumed run."""
+        return any(
+            is_within(key.at, path) and not self._is_handled(key, len(path))
+            for key in self.failures
+        )
+
+    def _is_handled(self, call: CallKey, length: int = 0) -> bool:
+        """Whether the failure of ``call`` was dropped, rescued or retried, and so did not end the
+        run. ``length``: only by the steps whose path is at least as long; default: by any.
+
+        ``call.tries`` has the attempts of the steps around the call, the outermost first. A step is
+        retried as a whole, so its own mark has only the attempts that are not inside it."""
+        tries = call.tries.split(SPLIT) if call.tries else []
+        places = [tuple(json.loads(attempt))[:-1] for attempt in tries]
+        for outer in around(call.at):
+            if len(outer) < length:
+                continue
+            if outer in self._handled:
+                return True
+            outside = [
+                attempt
+                for attempt, place in zip(tries, places, strict=True)
+                if place == outer or not is_within(place, outer)
+            ]
+            if CallKey(outer, SPLIT.join(outside)) in self._retried:
+                return True
+        return False
 
     def order(self, mark: str, keys: Iterable[CallKey]) -> list[int]:
         """The positions of the keys that have this mark, in the order of their marks."""
@@ -212,23 +237,3 @@ class EarlierOutcomes:
 
 NO_RECORDS = EarlierOutcomes((), ended=False)
 """The outcomes for a first session: always empty."""
-
-
-def _is_handled(record: Record, handled: set[StepPath], retried: set[CallKey]) -> bool:
-    """Whether a failure was dropped, rescued or retried, and so did not end the run.
-
-    ``record.tries`` has the attempts of the steps around the call, the outermost first. A step is
-    retried as a whole, so its own mark has only the attempts that are not inside it."""
-    tries = record.tries.split(SPLIT) if record.tries else []
-    places = [tuple(json.loads(attempt))[:-1] for attempt in tries]
-    for outer in around(record.at):
-        if outer in handled:
-            return True
-        outside = [
-            attempt
-            for attempt, place in zip(tries, places, strict=True)
-            if place == outer or not is_within(place, outer)
-        ]
-        if CallKey(outer, SPLIT.join(outside)) in retried:
-            return True
-    return False

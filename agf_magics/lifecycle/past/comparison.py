@@ -340,7 +340,7 @@ def _differences(sides: tuple[_Side, _Side], sames: Sames) -> Iterator[dict[str,
     a, b = (side.run for side in sides)
     yield from _parts("input", a.input, b.input, is_same(a.order.packed, b.order.packed))
     yield from _parts("output", a.output, b.output, is_same(a.stored_output, b.stored_output))
-    yield from _stores(a, b)
+    yield from _stores(sides, sames)
     changed = {place: both for place, both in sames.items() if both != (True, True)}
     shown = dict(islice(changed.items(), MOST_CALLS))
     # The values are read again: those of all calls may be more than the memory holds.
@@ -351,9 +351,10 @@ def _differences(sides: tuple[_Side, _Side], sames: Sames) -> Iterator[dict[str,
         yield _difference(counted(len(changed) - MOST_CALLS, "more call"), "…", "…")
 
 
-def _stores(a: ComparedRun, b: ComparedRun) -> Iterator[dict[str, Any]]:
+def _stores(sides: tuple[_Side, _Side], sames: Sames) -> Iterator[dict[str, Any]]:
     """The stores that differ or cannot be compared, except those that differ because of the
     input."""
+    a, b = (side.run for side in sides)
     skipped = _unwritten(a) & _unwritten(b)
     previews = {*a.previews, *b.previews}
     first, other = (
@@ -364,7 +365,21 @@ def _stores(a: ComparedRun, b: ComparedRun) -> Iterator[dict[str, Any]]:
     yield from _parts("stores", first, other, is_same=False)
     for name in sorted(previews - skipped):
         mine, its = (run.stores.get(name, MISSING) for run in (a, b))
-        yield from _parts(f"stores.{name}", mine, its, is_same=None)
+        yield from _parts(f"stores.{name}", mine, its, _same_results(name, sides, sames))
+
+
+def _same_results(store: str, sides: tuple[_Side, _Side], sames: Sames) -> Same:
+    """Whether the calls that wrote a store had the same result, which tells whether the store is the
+    same; None: no call wrote it, or it is not known which one."""
+    writers = {
+        side.steps[row.key]
+        for side in sides
+        for row in side.run.rows
+        if len(row.key) == 1 and row.finished and row.step.target is not None
+        if any(ref.path[1:] == (store,) for ref in row.step.target.writes())
+    }
+    places = [(step, ()) for step in writers]
+    return sames[places[0]][0] if len(places) == 1 and places[0] in sames else None
 
 
 def _unwritten(run: ComparedRun) -> set[str]:

@@ -179,18 +179,23 @@ function listsRuns({ named, element, button, hint, number, setText, duration, en
       const both = named("ComparedStepRow", steps), most = Math.max(1e-9, ...both.flatMap(({ seconds, otherSeconds }) => [seconds, otherSeconds]));
       const bar = (seconds, cost, calls, reused, which) => element("div", { class: `bar ${which}` },
         calls ? element("u", { style: { width: `${seconds / most * 55}%` } }) : "", element("span", {}, calls ? [duration(seconds), cost, reused].filter(Boolean).join(" · ") : "not called"));
-      const rows = both.map(({ name, step, differs, seconds, otherSeconds, cost, otherCost, calls, otherCalls, reused, otherReused }) => element("tr", {},
+      const same = both.filter(({ differs }) => !differs).length, rows = both.map(({ name, step, differs, seconds, otherSeconds, cost, otherCost, calls, otherCalls, reused, otherReused }) => element("tr", { class: differs ? "" : "same" },
         element("th", { scope: "row", title: step }, name || step, both.filter(({ name: other }) => other === name).length > 1 ? element("small", {}, ` ${step}`) : ""),
         element("td", {}, differs === "yes" ? "≠ differs" : differs || "= same"),
         element("td", { class: "bars" }, bar(seconds, cost, calls, reused, "first"), bar(otherSeconds, otherCost, otherCalls, otherReused, "other"))));
       const parts = named("ComparedValueRow", values).map(({ name, first, other }) => element("tr", {}, element("th", { scope: "row" }, name), [first, other].map(text => element("td", {}, element("pre", {}, text || "—")))));
       const headed = (titles, body) => element("table", { class: "sides" }, element("thead", {}, element("tr", {}, titles.map(title => element("th", { scope: "col" }, title)))), element("tbody", {}, body));
+      const sides = headed(["step", "result", "time and cost"], rows), choose = () => sides.classList.toggle("all", all.checked);
+      const all = element("input", { type: "checkbox", checked: same === both.length, on: { change: choose } });
+      choose();
+      // What differs comes first; the steps that are the same are shown on request.
       return [
         button("Close", () => this.below.replaceChildren(), { class: "close", title: "Close the comparison" }), element("h3", {}, "Comparison"), element("p", {}, element("span", { class: "key first" }, one.words), " ", element("span", { class: "key other" }, two.words)),
-        rows.length ? headed(["step", "result", "time and cost"], rows) : hint("Neither run made a call."), uncalled ? hint(`Without calls, so without figures: ${uncalled}. Their values are compared where the output or a store has them.`) : "",
         element("h4", {}, title), values.length ? headed(["value", one.id, two.id], parts) : "", isCut ? hint("… and more") : "",
         element("h4", {}, definitions ? "Definitions that differ" : "The definitions are the same"),
-        definitions ? element("pre", { class: "definition", tabindex: 0 }, definitions.split("\n").map(line => element("div", { class: { "+": "added", "-": "removed" }[line[0]] }, line || " "))) : ""];
+        definitions ? element("pre", { class: "definition", tabindex: 0 }, definitions.split("\n").map(line => element("div", { class: { "+": "added", "-": "removed" }[line[0]] }, line || " "))) : "",
+        element("h4", {}, "Steps"), same ? element("label", {}, all, ` also ${number(same)} step${same === 1 ? "" : "s"} whose result is the same`) : "",
+        rows.length ? sides : hint("Neither run made a call."), uncalled ? hint(`Without calls, so without figures: ${uncalled}. Their values are compared where the output or a store has them.`) : ""];
     }
   }
 

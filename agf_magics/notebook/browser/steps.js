@@ -160,7 +160,7 @@ class StepList {
   drawRow(i, place, all) {
     const row = this.state.rows[i], look = this.state.look(i), node = this.elements.get(i) ?? this.newRow(i);
     const end = row[Now.end] ?? (["running", "waiting"].includes(look.name) ? all : row[Now.start]);
-    setText(node.took, row[Now.start] == null ? "" : duration(end - row[Now.start]));
+    setText(node.took, row[Now.start] == null ? "" : duration(end - row[Now.start]), this.state.tree[i][Step.repeats] ? "from its first begin to its last end" : "");
     this.drawBar(node, i, row, look, end);
     this.view.extras.paintRow(node, i);
     // The rest is as before unless an update has brought the row, or something about the list has changed.
@@ -227,6 +227,8 @@ class StepList {
         this.draw();
       }).catch(() => {});
     }
+    // A step that only evaluates has no calls: its first and its last time are marks.
+    if (known?.found?.total === 0 && !isOpen && !lost && !this.state.hasInner[i]) return `linear-gradient(to right, ${look.color} 2px, color-mix(in srgb, ${look.color} 25%, #0000) 2px calc(100% - 2px), ${look.color} 0)`;
     return pieces ? known.views.piecesGradient(pieces, this.state.byName.get("ok").color, look.color) : whole;
   }
 

@@ -35,6 +35,9 @@ _ELEMENT = re.compile(r"\[\d+\]")
 _WHOLE = re.compile(r"input|output|stores(?:\.\w+|\['[^']*'\])|.* (?:output|input(?:\.\w+)?)")
 """The beginning of a part's path that names the whole value: an input, an output or a store."""
 
+_MORE = "more of "
+"""Begins the path of a value of which more parts differ than are listed."""
+
 _NUMBERS = re.compile(r"#\d+")
 """The numbers of elements and iterations, in the path of a call."""
 
@@ -92,10 +95,11 @@ def _with_names(comparison: Comparison) -> Iterator[_Part]:
     names = {row["step"]: row["name"] for row in comparison}
     for part in comparison.values:
         path, *rest = re.split(r"(?= (?:input|output)\b)", part["value"], maxsplit=1)
-        step = _NUMBERS.sub("", path)
+        step = _NUMBERS.sub("", path).removeprefix(_MORE)
         if rest and names.get(step):
+            more = _MORE * path.startswith(_MORE)
             numbers = " ".join(_NUMBERS.findall(path))
-            words = " ".join(filter(None, (names[step], numbers)))
+            words = more + " ".join(filter(None, (names[step], numbers)))
             yield {**part, "value": f"{words}{rest[0]}"}
         else:
             yield part
@@ -120,7 +124,7 @@ def _without_repeats(parts: Iterable[_Part]) -> Iterator[_Part]:
             for path, *others in texts
             if _ELEMENT.match(path)
         }
-        key = (*texts, whole.startswith("more of ") and whole)
+        key = (*texts, whole.startswith(_MORE) and whole)
         also.setdefault(key, []).append(whole)
         values.setdefault(key, group)
     for key, (first, *others) in values.items():
@@ -162,7 +166,10 @@ def _before_element(path: str) -> str:
 
 
 def _value_name(row: _Part) -> str:
-    more = f" ({NOT_COMPARED})" if row["differs"] == NOT_COMPARED else ""
+    first, other = _both_values(row)
+    more = " (other content)" if first == other else ""
+    if row["differs"] == NOT_COMPARED:
+        more = f" ({NOT_COMPARED})"
     return f"{line(row['value'], 120)}{more}{row['also']}"
 
 

@@ -26,6 +26,7 @@ from ...pictures.problems import format_exception
 from ...pictures.value_line import value_line
 from ...pictures.values import value_json
 from .arguments import calls_or_refuse, flow_of, natural, naturals, row_of
+from .raised_in import raised_in
 from .request_types import AnyRun, Json, Refused
 from .sessions import MOST_CALLS, arriving_json, session_json
 
@@ -79,7 +80,20 @@ def _call(run: AnyRun, arguments: Mapping[str, Any]) -> Json:
         raise Refused("this call is no longer in the journal")
     step = row_of(run, arguments) if arguments.get("step") else None
     (row,) = call_rows(run, calls, [record], step)
-    return _whole_call(record, row)
+    answer = _whole_call(record, row)
+    if record.error is not None and (place := _raised_in(run, record)):
+        answer["error"] += f"\n  raised in {place}"
+    return answer
+
+
+def _raised_in(run: AnyRun, record: Record) -> str:
+    """The line of a cell that raised the error of a call, if this kernel still has the error: the journal
+    has only its text."""
+    dropped = (failure.error for failure in list(run.progress.failures))
+    last = (row.error for row in list(run.progress.rows.values()))
+    errors = (error for error in (*dropped, *last) if error is not None)
+    places = (raised_in(error) for error in errors if getattr(error, "path", None) == record.at)
+    return next(filter(None, places), "")
 
 
 def whole_calls(calls: RunCalls, rows: Sequence[Json]) -> dict[int, Json]:
