@@ -259,19 +259,26 @@ class _Template:
                 yield from _in(known.new_child(), *filter(None, (node.filter,)), *node.body)
                 yield from _in(known, node.target)
             case nodes.Call():
-                first, *others = node.iter_child_nodes()
-                functions = {*self.given, "super"}
-                if isinstance(first, nodes.Getattr):
-                    self.check(first)
-                    first = first.node  # the name of a called method is no key of the value
-                    functions = {"self"}  # whose methods are blocks
-                if not (isinstance(first, nodes.Name) and first.name in functions):
-                    yield first, known
-                yield from _in(known, *others)
+                yield from _in(known, *self.parts_of_call(node))
             case nodes.FilterBlock() | nodes.Scope():
                 yield from _in(known.new_child(), *node.iter_child_nodes())
             case _:
                 yield from _in(known, *node.iter_child_nodes())
+
+    def parts_of_call(self, call: nodes.Call) -> Iterator[nodes.Node]:
+        """What is read of the callee, and the arguments. A function and a block are not read, and
+        the name of a method is no key of the value."""
+        from jinja2 import nodes
+
+        functions = {*self.given, "super"}
+        callee, *arguments = call.iter_child_nodes()
+        if isinstance(callee, nodes.Getattr):
+            self.check(callee)
+            callee = callee.node
+            functions = {"self"}
+        if not (isinstance(callee, nodes.Name) and callee.name in functions):
+            yield callee
+        yield from arguments
 
     def check(self, node: nodes.Node) -> None:
         """Report what no template can do."""
