@@ -75,16 +75,16 @@ def split(source: Source, start: int = 0, escapes: bool = ESCAPES) -> list[Token
         else:
             words.append(_word(source, i, escapes))
             i = words[-1].span.end
-    while words and (rest := _without_semicolon(words[-1])) is not None:
+    while words and (rest := _without_semicolon(words[-1], escapes)) is not None:
         words[-1:] = [rest] if rest.text else []
     return words
 
 
-def _without_semicolon(word: Token) -> Token | None:
+def _without_semicolon(word: Token, escapes: bool) -> Token | None:
     """The word without the semicolon at its end. None if there is no such semicolon, or if it is
     quoted or escaped."""
     written = word.span.text
-    if not written.endswith(";") or (ESCAPES and written.endswith("\\;")):
+    if not written.endswith(";") or (escapes and written.endswith("\\;")):
         return None
     return Token(word.text[:-1], word.span._replace(end=word.span.end - 1), word.at[:-1])
 

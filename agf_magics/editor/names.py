@@ -116,7 +116,10 @@ def _tools(context: Context) -> Iterable[str]:
 def _arguments(context: Context) -> Iterable[str]:
     """The arguments of the tool, agent or flow that a mapping around the place names."""
     registry = context.registry
-    names = (near.get(key) for near in context.cursor.around for key in CALLS)
+    around = context.cursor.around
+    if context.cursor.path[-1:] == (ELEMENT,):  # an element is a call of its own
+        around = around[:1]
+    names = (near.get(key) for near in around for key in CALLS)
     name = next(filter(None, names), "")
     called: Any = {**registry.flows, **registry.agents, **registry.tools}.get(name)
     if isinstance(called, Flow):
@@ -152,8 +155,13 @@ def _schemas(context: Context) -> Iterable[str]:
 
 
 def _stores(context: Context) -> dict[str, str]:
-    """The stores that the steps above write, each with its schema."""
-    writing = (keys.near for keys in context.above if keys.near.get("output"))
+    """The stores that the steps above write, each with its schema. A step reads its own store only
+    in the next round of a fold."""
+    is_in_fold = ("fold", "do") in pairwise(context.cursor.path)
+    own = () if is_in_fold else tuple(map(id, context.cursor.around))
+    writing = (
+        keys.near for keys in context.above if keys.near.get("output") and id(keys.near) not in own
+    )
     return {near["output"]: near.get("schema", "") for near in writing}
 
 

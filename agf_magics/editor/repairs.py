@@ -74,7 +74,7 @@ def _is_cured(file: WrittenFile, cured: PlacedProblem, text: str, group: TextGro
     after = places_of(read, group.registry) if read is not None else []
     before = Counter(map(_identity, file.problems or ()))
     new = [problem for problem in after if _identity(problem) not in before]
-    if file.read is not None and file.read.written.flow is None:
+    if file.read is not None and file.read.written.is_refused:
         new = [problem for problem in new if problem.diagnostic.severity == "error"]
         new = [problem for problem in new if not problem.code.startswith(LINKED)]
     if cured.code.startswith("yaml."):

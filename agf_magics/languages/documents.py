@@ -40,6 +40,9 @@ class Reader(ABC):
     def __init__(self, problems: Diagnostics) -> None:
         self.problems = problems
         self._before = problems.error_count
+        self._slips = 0
+        self.unread: set[str] = set()
+        """The keys whose values the text has, needs or may have, and that could not be read."""
         self.error = problems.error
         self.warn = problems.warn
 
@@ -48,45 +51,75 @@ class Reader(ABC):
         """The number of errors since the reading began."""
         return self.problems.error_count - self._before
 
+    @property
+    def lost(self) -> int:
+        """The number of errors since the reading began that make something unknown: all but those
+        of keys that are read as what they mean."""
+        return self.error_count - self._slips
+
     def fields(
         self, spec: MappingSpec, node: Fields, span: Span | None, into: dict[str, Any] | None = None
     ) -> Json:
         """The value of each key of ``node``; unknown, empty and missing keys are errors, a missing
-        one at ``span``.
+        one at ``span``. An unknown key that is a slip is read as the key that it means, so that it
+        hides nothing (decision D287).
 
         The values are added to ``into`` one by one, for readers that use the value of an earlier
         key.
         """
         values = {} if into is None else into
-        written = node.fields
-        slips = self.unknown(spec, node)
+        meant = self.unknown(spec, node)
+        # A key without a meaning may be any of those that are absent.
+        known = len(node.fields.keys() & spec.keys.keys()) + len(meant)
+        is_stray = known < sum(name.startswith(spec.prefix) for name in node.fields)
+        self._slips += len(meant)
+        for right, slip in meant.items():  # whoever looks into the node finds the right key, too
+            node.fields[right], node.keys[right] = node.fields[slip], node.keys[slip]
         for name, key in spec.keys.items():
-            value = written.get(name)
+            value = node.fields.get(name)
             if value is None:
-                if key.required and name not in slips:
+                if key.required:
                     self.missing(spec, key, span)
+                if key.required or is_stray:
+                    self.unread.add(name)
             elif value.value is None and not key.takes.null:
                 if not key.null or (key.explicit and is_nothing(value)):
-                    self.empty(key, value, node.keys[name])
+                    if name in meant:
+                        self._slips -= 1
+                    else:
+                        self.empty(key, value, node.keys[name])
+                    self.unread.add(name)
             else:
+                before = len(self.problems)
                 values[name] = key.takes.read(self, value, key)
+                if values[name] is None and not key.takes.null:
+                    self.unread.add(name)
+                    if name in meant:  # it means something else
+                        self.problems.take_back(before)
+                        self._slips -= 1
         return values
 
-    def unknown(self, spec: MappingSpec, node: Fields) -> frozenset[str]:
-        """Report each key that ``spec`` does not have. The keys that were probably meant are not
-        missing too."""
+    def unknown(self, spec: MappingSpec, node: Fields) -> dict[str, str]:
+        """Report each key that ``spec`` does not have. Returns those that are slips, by the keys that
+        they mean."""
         unknown = [
             name for name in node.keys if name not in spec.keys and name.startswith(spec.prefix)
         ]
+        meant = dict[str, str]()
+        absent = [name for name in spec.keys if name not in node.fields]
         for name in unknown:
+            whole = name.partition(":")[0]  # a key without a blank before its value
+            for right in (whole, *self.slips.get(name, ()), *misspelled_names([name], absent)):
+                if right in absent:
+                    meant.setdefault(right, name)
+                    break
             self.error(
                 f"{self.layer}.unknown-key",
                 f"unknown key {name!r} in {spec.name}",
                 node.keys[name].span,
                 self.unknown_hint(spec, name, node.fields[name]),
             )
-        meant = (key for name in unknown for key in self.slips.get(name, ()))
-        return frozenset((*misspelled_names(unknown, spec.keys), *meant))
+        return meant
 
     def unknown_hint(self, spec: MappingSpec, name: str, value: Node) -> str | None:
         """The advice what to write in place of the unknown key ``name`` with ``value``."""

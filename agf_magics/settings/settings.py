@@ -319,7 +319,9 @@ def _read_project(path: Path, before: Settings) -> Settings:
     settings = _with_table(before, table, "settings.pyproject")
     for name, message, how in _person_only(settings, before):
         key = name.replace("_", "-")
-        hint = f"only you can: {how}%config AgfMagics.{name} = …, {variable(name)}=…, or your own config.toml"
+        if name in VARIABLES:
+            how += f"{variable(name)}=…, "
+        hint = f"only you can: {how}%config AgfMagics.{name} = …, or your own config.toml"
         span = table.span(table.written.get(name, key))
         raise DefinitionError(Diagnostic("settings.person-only", message, span, hint))
     return settings
@@ -378,8 +380,10 @@ OPENING: Mapping[str, type] = {
 }
 """The settings that open something: a process, an import, an address that receives prompts and a
 key, or one that receives traces. An environment variable can set each of them, and a project's file
-none. (An environment variable can also set ``journal``, and ``on``, of which a project's file sets
-only the words `FOR_PROJECTS`.)"""
+none."""
+VARIABLES = (*OPENING, "on", "journal")
+"""The settings that an environment variable can set. Of ``on``, a project's file sets only the words
+`FOR_PROJECTS`."""
 
 SWITCHES = {
     "1": True,

@@ -91,10 +91,25 @@ class Diagnostics:
         for diagnostic in diagnostics:
             self.add(diagnostic)
 
+    def __len__(self) -> int:
+        return len(self._problems)
+
+    def take_back(self, count: int) -> None:
+        """Forget all problems but the first ``count`` ones."""
+        forgotten = self._problems[count:]
+        del self._problems[count:]
+        self.error_count -= sum(problem.severity == "error" for problem in forgotten)
+
     def without(self, *codes: str) -> Diagnostics:
         """The problems whose code is not among ``codes``."""
         remaining = Diagnostics()
         remaining.extend(problem for problem in self._problems if problem.code not in codes)
+        return remaining
+
+    def without_notes(self) -> Diagnostics:
+        """The errors and warnings."""
+        remaining = Diagnostics()
+        remaining.extend(problem for problem in self._problems if problem.severity != "note")
         return remaining
 
     def __iter__(self) -> Iterator[Diagnostic]:

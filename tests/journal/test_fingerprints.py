@@ -92,6 +92,11 @@ def outside() -> Any:
 
 Case = tuple[Callable[[], Any], Callable[[Any], Any]]
 
+
+def objects_of_polars() -> pl.DataFrame:
+    return pl.DataFrame({"a": [1, 2], "o": pl.Series("o", [[1], [2]], dtype=pl.Object)})
+
+
 CHANGES: dict[str, Case] = {
     "numpy: an element": (numbers, a_little),
     "numpy: the sign of all": (numbers, lambda array: np.negative(array, out=array)),
@@ -167,6 +172,12 @@ CHANGES: dict[str, Case] = {
     ),
     "polars: rows more": (lambda: pl.DataFrame({"a": numbers()}), lambda table: table.extend(table.head(1))),
     "polars: a series": (lambda: pl.Series("a", numbers()), lambda series: one_of(series, 7, 7.0)),
+    "polars: an object of a column": (objects_of_polars, lambda table: table["o"][1].append(7)),
+    "polars: an object of a series": (lambda: objects_of_polars()["o"], lambda series: series[1].append(7)),
+    "polars: a column of objects": (
+        objects_of_polars,
+        lambda table: table.replace_column(1, pl.Series("o", [[0], [2]], dtype=pl.Object)),
+    ),
     "polars: a series more": (lambda: pl.Series("a", numbers()), lambda series: series.append(series.head(1))),
 }
 
@@ -219,6 +230,8 @@ READS: dict[str, Case] = {
         ).with_columns(pl.col("t").cast(pl.Categorical).alias("c")),
         lambda table: [table.sort("a"), table.group_by("c").len(), table["a"].sum(), table.to_numpy(), str(table)],
     ),
+    "polars: objects": (objects_of_polars, lambda table: [table.head(1), table["o"][1], table["a"].sum(), str(table)]),
+    "polars: a lazy table": (lambda: objects_of_polars().lazy(), lambda table: table.select("a")),
     "arrow": (
         lambda: pa.table({"a": numbers(), "t": ["word"] * N}),
         lambda table: [table["a"].to_numpy(), table.to_pandas(), table.slice(3), table.append_column("b", table["a"])],

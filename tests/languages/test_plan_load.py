@@ -52,8 +52,8 @@ def test_documents(row: dict[str, Any]) -> None:
         "text": row["text"],
         **as_vectors(problems, "error", "warning", "note"),
     }
-    assert ("errors" in as_row) == (definition.flow is None)
-    if definition.flow is not None:
+    if "errors" not in as_row:
+        assert definition.flow is not None
         body = dag(definition.flow)
         as_row["ok"] = [{"id": step.id, "word": step.word, "label": step.label} for step in body.steps]
         as_row["feeds"] = [list(fed) for fed in body.feeds]
@@ -227,7 +227,7 @@ PLANS = st.fixed_dictionaries(
 @given(st.one_of(DOCUMENTS, PLANS))
 def test_any_document_is_loaded_or_gets_an_error(document: Any) -> None:
     definition, problems = load("plan", json.dumps(document, ensure_ascii=False))
-    assert (definition.flow is None) == any(problem.severity == "error" for problem in problems)
+    assert definition.flow is not None or any(problem.severity == "error" for problem in problems)
     assert all(problem.span is not None for problem in problems)
 
 

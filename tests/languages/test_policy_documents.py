@@ -30,7 +30,8 @@ def test_documents(row: dict[str, Any]) -> None:
     definition, problems = load("policy", row["text"])
     as_row: dict[str, Any] = {"id": row["id"], "text": row["text"]}
     as_row |= as_vectors(problems, "error", "warning")
-    if definition.flow is not None:
+    if "errors" not in as_row:
+        assert definition.flow is not None
         as_row["ok"] = {"name": definition.flow.name, "policy": definition.flow.body.word}
     assert as_row == row
 
@@ -134,7 +135,7 @@ def test_any_value_at_any_place_is_reported_and_raises_nothing(data: st.DataObje
             within[key] = copy.deepcopy(data.draw(st.sampled_from(JUNK)))
     text = json.dumps(changed)
     definition, problems = load("policy", text)
-    assert (definition.flow is None) == any(problem.severity == "error" for problem in problems)
+    assert definition.flow is not None or any(problem.severity == "error" for problem in problems)
     assert all(problem.span is None or 0 <= problem.span.start <= problem.span.end <= len(text) for problem in problems)
     assert all(str(problem) for problem in problems)
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import date
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -218,3 +220,17 @@ def test_an_input_that_is_not_in_the_journal_is_not_replaced_by_its_preview(worl
     run = agf.run("main", {"held": (n for n in ())}, registry=world.registry)  # type: ignore[var-annotated]
     with pytest.raises(agf.DefinitionError, match="is not in the journal"):
         agf.rerun(run.run_id, "steps[0]", registry=world.registry)
+    again = agf.rerun(run.run_id, "steps[0]", input={"held": 1}, registry=world.registry)
+    assert (again.output, again.input) == ("fine", {"held": 1})
+
+
+@pytest.mark.parametrize("given", [{1, 2}, b"12", Decimal("1.2"), date(2026, 1, 2), {1: 2}, [{"inner": {3}}]], ids=repr)
+def test_an_input_that_is_no_json_is_given_again_as_it_was(world: World, given: object) -> None:
+    agf.tool(lambda given: repr(given), name="look", registry=world.registry)
+    agf.define("pipeline: main\nsteps:\n- transform: {value: '1'}\n"
+               "- tool: {name: look, args: {given: !expr ctx.given}}", registry=world.registry)  # fmt: skip
+    run = agf.run("main", {"given": given, "more": 1}, registry=world.registry)
+    past = agf.runs(run.run_id)
+    assert agf.rerun(past, "steps[1]", registry=world.registry).output == repr(given)
+    assert agf.rerun(past, "steps[1]", input={"more": 2}, registry=world.registry).input == {"given": given, "more": 2}
+    assert [row["state"] for row in agf.stale(past, registry=world.registry)] == ["", "reused"]

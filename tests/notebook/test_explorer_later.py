@@ -75,6 +75,16 @@ def test_a_comparison_that_nobody_asked_for_unpickles_nothing(journaled: Kernel)
     assert page.get("stale")["marks"] == []
 
 
+def test_a_comparison_that_nobody_asked_for_unpickles_no_input(journaled: Kernel) -> None:
+    journaled.good(CHOOSY)
+    journaled.good("%%pipeline\npipeline: given\nsteps:\n- tool: {name: choosy, args: {word: !expr ctx.word}}")
+    journaled.good("import agf_magics as agf, datetime\n"
+                   "_ = agf.run('given', {'word': 'pear', 'more': datetime.date(2026, 11, 23)})")  # fmt: skip
+    page = Page(journaled, journaled.good(LAST.format("given")))
+    assert "not JSON" in page.get("stale", auto=True)["skipped"]
+    assert page.get("stale")["marks"] == []
+
+
 def test_a_comparison_that_nobody_asked_for_is_skipped_after_a_slow_one(journaled: Kernel) -> None:
     page = two(journaled)
     journaled.good("from agf_magics.notebook.explorer import forecasts\nslow, forecasts.SLOW = forecasts.SLOW, 0.0")

@@ -89,6 +89,8 @@ def test_a_new_variable_needs_a_name_it_can_have(text: str) -> None:
 
 def test_a_backslash_is_part_of_a_path_where_paths_have_them() -> None:
     assert [word.text for word in split(Source("", r"a\b 'c\d' \x"), escapes=False)] == [r"a\b", r"c\d", r"\x"]
+    for line in ("C:\\data\\;", "'C:\\data\\';", "C:\\data\\", "C:\\data\\ ;"):
+        assert [word.text for word in split(Source("", line), escapes=False)] == ["C:\\data\\"]
 
 
 def in_a_shell(line: str) -> str:

@@ -45,6 +45,7 @@ async def call_row(site: CallSite[Invoke], linked: Linked, call: CallFlow) -> Va
         record = journal.take_recorded(site.key, reads=False)
         if record is not None:
             run.emit(ev.StepReplayed(site.path, clock(), journal.run_id))
+            _count_again(site, journal)
             if record.error is not None:
                 raise error_from(record.error, (linked.flow.source,))
             return None
@@ -72,6 +73,15 @@ async def call_row(site: CallSite[Invoke], linked: Linked, call: CallFlow) -> Va
         journal_outcome(value, secret=site.is_secret)
         return None
     raise error  # outside of `except`, so that the limit is not the context of the failure
+
+
+def _count_again(site: CallSite[Invoke], journal: Journal) -> None:
+    """Count what the models of a row used in an earlier session, for the limits of the run and for
+    its usage: the row is not evaluated again. Raises LimitReached, as the row itself would."""
+    for key, use in journal.log.uses_in(site.path):
+        if journal.is_own(key):
+            site.run.emit(use._replace(when=clock()))
+        site.run.budget.use(use.input + use.output, use.cost)
 
 
 def _runner_of_row(run: Runner, budget: Budget) -> Runner:

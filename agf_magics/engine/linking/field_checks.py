@@ -51,7 +51,7 @@ def unknown_reads(flow: Flow, callees: Mapping[str, Any]) -> Iterator[Diagnostic
 def unknown_gifts(flow: Flow, callees: Mapping[str, Any]) -> Iterator[Diagnostic]:
     """Warnings about fields that the callees do not accept."""
     for step in calls(flow.body):
-        if not step.exchange.with_schema or step.pick is not None:
+        if not (step.exchange.with_schema or step.kind == "flow") or step.pick is not None:
             continue
         callee = callees.get(step.id)
         names = [name for name, _ in step.args.names or ()]
@@ -62,6 +62,14 @@ def unknown_gifts(flow: Flow, callees: Mapping[str, Any]) -> Iterator[Diagnostic
             )
             fix = f"give the function the parameters {', '.join(names)}, or map prompt: PATH"
             yield Diagnostic("flow.unknown-field-given", message, step.name.span, fix, "warning")
+        single = _single_field(callee)
+        for name, span in step.args.names or () if single and single not in names else ():
+            if not misspelled_names([name], [single]):
+                continue
+            message = f"{step.name.text!r} takes no {name!r}"
+            yield Diagnostic(
+                "flow.unknown-field-given", message, span, f"did you mean {single}?", "warning"
+            )
         takes = accepts_of(callee)
         # An `additionalProperties` of {} also accepts anything.
         if takes is None or takes.get("additionalProperties", False) is not False:
@@ -75,6 +83,16 @@ def unknown_gifts(flow: Flow, callees: Mapping[str, Any]) -> Iterator[Diagnostic
                 message = f"{step.name.text!r} takes no {name!r}"
                 hint = suggest(name, fields, "its fields")
                 yield Diagnostic("flow.unknown-field-given", message, span, hint, "warning")
+
+
+def _single_field(callee: Any) -> str:
+    """The field of its input for which a function of one parameter would get the whole input, if the
+    field is absent; empty: there is none."""
+    if not isinstance(callee, Agent):
+        return ""
+    if callee.prompt_only:
+        return "prompt"
+    return callee.only or ""
 
 
 def foreign_names(flow: Flow, callees: Mapping[str, Any]) -> Iterator[Diagnostic]:

@@ -157,6 +157,8 @@ class _Follower:
         the order of the nodes, the input need not have them."""
         self.so_far = SoFar()
         """The writes of the outermost steps."""
+        self.unsure = False
+        """Whether an earlier step may have written any store, because its text has errors."""
 
     def step(self, step: Step, view: View, always_runs: bool) -> None:
         """Follow the reads of ``step``, then the steps inside, then its writes. ``view``: the writes that
@@ -259,6 +261,9 @@ class _Follower:
     def write_outcome(self, step: Step, view: View) -> None:
         """Note the writes of a step's own value."""
         for ref in step.target.writes() if step.target else ():
+            if ref.path == self.stores:
+                self.unsure = True
+                continue
             store = self.store_name(ref.path)
             write = Write(
                 ref.path,
@@ -293,6 +298,8 @@ class _Follower:
                 writes = named or writes
             unwritten = not writes or all(write.from_second_iteration for write in writes)
             store = self.store_name(key)
+            if self.unsure and store:
+                unwritten, writes = False, ()
             required = always_runs and store not in self.begun
             read = Read(key, store, step, ref, writes, unwritten, required, view.maps[0])
             self.trace.reads.append(read)

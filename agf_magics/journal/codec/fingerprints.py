@@ -279,7 +279,9 @@ class _Printer(pickle.Pickler):
         match kind.__module__.partition(".")[0]:
             case "polars" if kind.__name__ in ("DataFrame", "Series", "LazyFrame"):
                 self._print.tables.append(thing.clone())
-                return str, (f"table {id(thing)}",)
+                # Their objects may change, and polars cannot compare them.
+                objects = [column.to_list() for column in _columns(thing) if _has_objects(column)]
+                return tuple, ((f"table {id(thing)}", *objects),)
             case "pyarrow" if kind.__name__ in _OF_ARROW or kind.__name__.endswith("Array"):
                 self._print.tables.append(thing)
                 return str, (f"table of {kind.__name__}",)
@@ -366,7 +368,7 @@ def is_same_print(before: ObjectFingerprint, after: ObjectFingerprint | None) ->
         if not all(map(_is_same_table, before.tables, after.tables)):
             return False
         return all(map(_has_same_objects, before.columns, after.columns))
-    except Exception:  # polars cannot compare a column of objects
+    except Exception:  # raised by a class of a user in a table
         return False
 
 
@@ -393,11 +395,21 @@ def _addresses(chunk: Any) -> list[Any]:
 
 
 def _columns(table: Any) -> list[Any]:
+    """The columns of a table of polars; none of a lazy one, which is only a plan."""
+    if type(table).__name__ == "LazyFrame":
+        return []
     return [table] if type(table).__name__ == "Series" else table.get_columns()
 
 
+def _has_objects(column: Any) -> bool:
+    return str(column.dtype) == "Object"
+
+
 def _is_same_column(before: Any, after: Any) -> bool:
-    """Whether two columns of polars have the same memory, or equal values in another one."""
+    """Whether two columns of polars have the same memory, or equal values in another one. Objects
+    are compared by the pickle."""
+    if _has_objects(before):
+        return True
     places = _places(before)
     return (places is not None and places == _places(after)) or bool(before.equals(after))
 

@@ -15,14 +15,17 @@ The form ``again`` of a result means that its value is not stored, so that the c
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import NamedTuple
 
+from ...flow.progress.events import TokensUsed
 from ...flow.step_path import StepPath, is_within
 from ...values.value import Value
 from ..codec.encoding import DecodeError
 from ..codec.identities import Identities
+from .model_use import use_of
 from .records import (
     SPLIT,
     CallKey,
@@ -93,6 +96,8 @@ class EarlierOutcomes:
         """The line of each mark, by the mark and the call."""
         self.sequences: dict[CallKey, SequenceRow] = {}
         """The sequences of fan-outs, by the call."""
+        self._uses: list[tuple[CallKey, TokensUsed]] = []
+        """What each request to a model has used, also one whose value another attempt replaced."""
         self.unknown: set[CallKey] = set()
         """The calls with an effect that began and have no outcome."""
         self.open: dict[CallKey, str] = {}
@@ -137,6 +142,8 @@ class EarlierOutcomes:
                 self.unknown.add(key)
             elif record.result.form != "again":
                 self.values[key] = value_of(record)
+                if record.kind == "model":
+                    self._uses.append((key, use_of(record, self.values[key])))
             # The call had an effect and its result is not stored, so a person must decide.
             elif ("begun", key) in self.marks:
                 self.unknown.add(key)
@@ -171,6 +178,20 @@ class EarlierOutcomes:
         """The value of parts of a call, if no outcome of it was taken."""
         value = self.values.get(key)
         return value if type(value) is LateValue else None
+
+    def uses_in(self, element: StepPath) -> list[tuple[CallKey, TokensUsed]]:
+        """What the models inside an element of a fan-out have used, each with its call. The session
+        that takes the outcome of the whole element makes none of these calls again."""
+        return self._uses_by_element.get(element, [])
+
+    @cached_property
+    def _uses_by_element(self) -> dict[StepPath, list[tuple[CallKey, TokensUsed]]]:
+        uses = defaultdict[StepPath, list[tuple[CallKey, TokensUsed]]](list)
+        for key, use in self._uses:
+            for outer in around(key.at):
+                if isinstance(outer[-1], int):
+                    uses[outer].append((key, use))
+        return uses
 
     @cached_property
     def places(self) -> frozenset[StepPath]:

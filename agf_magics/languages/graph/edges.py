@@ -71,9 +71,9 @@ class Edges:
         return f"write {{from: {source}, to: {target}}}"
 
     def edge(self, node: Fields) -> None:
-        before = self.reader.error_count
+        before = self.reader.lost
         fields = self.reader.fields(EDGE, node, node.span)
-        if self.reader.error_count > before:
+        if self.reader.lost > before:
             return
         source = self.name(fields["from"], self.sources, "from")
         named = [self.name(goal, self.goals, "to") for goal in fields["to"]]

@@ -14,7 +14,7 @@ from ...flow.flow import Declarations, Definition, Dialect, Flow, Origin
 from ...flow.graph_steps import Edge, Walk
 from ...flow.protocols import Expr, Name
 from ...flow.step_options import Export, OwnLimits
-from ...flow.steps import Sequence, part
+from ...flow.steps import Invoke, Sequence, part
 from ...text.diagnostics import Diagnostics
 from ...text.source import Source, Span
 from ...text.suggestions import suggest
@@ -23,6 +23,7 @@ from ...text.yaml.reader import Bounds
 from ...values.value import Value
 from ..documents import DocumentProblem, name_at, one_document, text_at
 from ..keys import MappingSpec
+from ..refused import refused_flow
 from .clashes import Clashes, refuse_clashes
 from .data_flow import feeds, reads_of_node
 from .edges import Edges
@@ -85,6 +86,8 @@ class _Loader:
         """``loop_exits``."""
         self.variables: tuple[tuple[Name, Expr], ...] = ()
         """``variables``, with their first values."""
+        self.tools: frozenset[str] = frozenset()
+        """The names of all tools that the graph declares, also of those that cannot be read."""
         self.named: list[str] = []
         """The names of all nodes, also of those that cannot be read. `nodes` fills it."""
 
@@ -105,19 +108,30 @@ class _Loader:
         self.check_start(fields, edges)
         self.check_targets(built)
         exports = tuple(read_exports(self.reader, fields.get("exports")))
-        if self.reader.error_count:
-            return None
+        if self.reader.lost:
+            return self.refused(fields, built)
         keys = Keys(_with_written(declared, built))
         walk = self.walk(fields, built, edges, keys, config)
         refuse_clashes(self.reader, walk)
-        if self.reader.error_count:
-            return None
+        if self.reader.lost:
+            return self.refused(fields, built)
         named = (
             *(name for name, _ in self.variables),
             *(Name(export.name, export.span) for export in exports),
         )
         lint(self.reader, Graph(walk, built, keys, tools, self.reader.declared is not None, named))
         return self.around(walk, fields, keys, config, exports)
+
+    def refused(self, fields: Mapping[str, Any], built: Mapping[str, BuiltNode]) -> Flow | None:
+        """The nodes of a graph with errors, for the linker, without those whose tool the graph
+        declares itself: its declaration may have the errors."""
+        name = name_at(fields, "name", Name(""))
+        steps = (
+            node.step
+            for node in built.values()
+            if not (isinstance(node.step, Invoke) and node.step.name.text in self.tools)
+        )
+        return refused_flow(self.source, "graph", name, steps)
 
     def around(
         self,
@@ -205,6 +219,7 @@ class _Loader:
     def collect_names(self, document: Fields) -> None:
         """Give the reader, before it reads the first expression, the names that one may use, and for
         its hints the nodes in their order."""
+        self.tools = frozenset(document.inner("tools").fields)
         state = document.fields.get("state")
         nodes = document.inner("nodes")
         named = set(BUILT_IN)
@@ -314,7 +329,7 @@ class _Loader:
         node = fields.get("edges")
         starts_nowhere = not any(edge.source == "START" for edge in edges)
         # After another error the edge from START may be there, but could not be read.
-        if isinstance(node, Items) and starts_nowhere and not self.reader.error_count:
+        if isinstance(node, Items) and starts_nowhere and not self.reader.lost:
             hint = f"add {{from: START, to: {next(iter(self.named), 'first')}}}"
             self.reader.error("graph.no-start", "no edge begins at START", node.span, hint)
 

@@ -12,10 +12,11 @@ from typing import Any, ClassVar, NamedTuple
 from ...flow.expressions import Computed, Constant
 from ...flow.protocols import Frame
 from ...flow.step import Step
+from ...flow.steps import Compute
 from ...text.diagnostics import DefinitionError, Diagnostic, Diagnostics
 from ...text.shorten import shorten
 from ...text.source import Span
-from ...text.suggestions import suggest
+from ...text.suggestions import misspelled_names, suggest
 from ...text.yaml.nodes import (
     Fields,
     Items,
@@ -35,6 +36,7 @@ from . import lookalikes
 from .r1 import R1, parse
 from .r1.nodes import Lit, Path, nodes_in
 from .scope import Scope
+from .values import any_store, store_target
 
 TITLE = Key("title", documents.NAME, "What its box and its row show; an extension of the language.")
 """The key that may stand beside the kind of every step."""
@@ -78,8 +80,8 @@ class Grammar(NamedTuple):
     doubts: list[tuple[str, Diagnostic]]
     """Problems that hold only if no expression of the pipeline reads a store, each with the name of
     the store."""
-    broken: list[Span]
-    """The expressions with errors. Their steps are built, so that the other problems are found."""
+    unread: set[str]
+    """The names of the schemas with errors, of which nothing is known."""
 
 
 class Reader(documents.Reader):
@@ -131,8 +133,9 @@ class Reader(documents.Reader):
         self.values: dict[str, Any] = {}
         """The values of the keys of the mapping that were read so far."""
 
-    def step(self, node: Node, id: str, scope: Scope) -> Step | None:
-        """The step in ``node``; None if it has errors, which are reported."""
+    def step(self, node: Node, id: str, scope: Scope) -> Step:
+        """The step in ``node``. After an error, which is reported, what could not be read is
+        unknown."""
         if not isinstance(node, Fields):
             hint = "a step is one kind with its keys: transform: {value: ...}"
             if isinstance(node, Items):
@@ -142,13 +145,12 @@ class Reader(documents.Reader):
                 )
             message = f"a step must be a mapping with one key, its kind, got {shown(node)}"
             self.error("pipeline.step-shape", message, node.span, hint)
-            return None
+            return unread_step(node, id, scope)
         chosen = self._kind(node)
         if chosen is None:
-            return None
+            return unread_step(node, id, scope)
         key, body = chosen
         kind = self.grammar.kinds[key.text]
-        before = len(self.grammar.broken)
         reader = Reader(self.problems, self.grammar, id, key.span, scope)
         reader.fields(kind, body, key.span, reader.values)
         if TITLE.name in node.fields:  # beside the kind, for all of them (decision P20)
@@ -158,18 +160,18 @@ class Reader(documents.Reader):
             message = "over and items exclude each other"
             span = body.keys["items"].span
             reader.error("pipeline.over-and-items", message, span, hint)
-        # An expression with an error is in `broken`, and its step is built all the same.
-        is_wrong = reader.error_count > len(self.grammar.broken) - before
-        return None if is_wrong else self.grammar.build(reader, key.text, body)
+        return self.grammar.build(reader, key.text, body)
 
     def _kind(self, node: Fields) -> tuple[Scalar, Fields] | None:
-        """The kind of a step and its keys; None after an error."""
+        """The kind of a step and its keys, also if the kind is misspelt or the keys stand beside it;
+        None if they are not known, after an error."""
         words = [key for name, key in node.keys.items() if name != TITLE.name]
+        kinds = self.grammar.kinds
         if len(words) != 1:
             self._not_one(node, words)
-            return None
+            first = [key for key in words if key.text in kinds]
+            return (first[0], _gathered(node, first[0], kinds)) if len(first) == 1 else None
         (key,) = words
-        kinds = self.grammar.kinds
         if key.text not in kinds:
             tool = f"a tool is called with tool: {{name: {key.text}, args: {{…}}}}"
             near = suggest(key.text, kinds)
@@ -178,7 +180,12 @@ class Reader(documents.Reader):
                 or f"{near or f'{tool};'} step kinds are {', '.join(kinds)}"
             )
             self.error("pipeline.step-kind", f"no step kind {key.text!r}", key.span, hint)
-            return None
+            meant = next(iter(misspelled_names([key.text], kinds)), "")
+            body = node.fields[key.text]
+            needs = {name for name, of in kinds[meant].keys.items() if of.required} if meant else ()
+            if not isinstance(body, Fields) or body.fields.keys().isdisjoint(needs):
+                return None
+            return key._replace(text=meant), body
         body = node.fields[key.text]
         if isinstance(body, Fields):
             return key, body
@@ -231,11 +238,6 @@ class Reader(documents.Reader):
                 near,
             )
 
-    def unknown(self, spec: MappingSpec, node: Fields) -> frozenset[str]:
-        slips = super().unknown(spec, node)
-        is_step = spec.name == "target" and not self.grammar.kinds.keys().isdisjoint(node.keys)
-        return slips | {"pipeline"} if is_step else slips
-
     def unknown_hint(self, spec: MappingSpec, name: str, value: Node) -> str | None:
         hint = super().unknown_hint(spec, name, value)
         kinds = self.grammar.kinds
@@ -276,13 +278,13 @@ class Reader(documents.Reader):
             expr = parse(node, scope.names)
         except DefinitionError as error:
             self.problems.extend(error.diagnostics)
-            self.grammar.broken.extend(node.span for _ in error.diagnostics)
-            return Computed(node.span, _no_value)
+            return unread(node.span)
         # `!expr "'item'"` is the text itself, as the hints about such a text say.
+        before = self.error_count
         if not (node.is_expr and isinstance(expr.node, Lit)):
             self.problems.extend(lookalikes.in_expression(expr.node, node, scope))
         self.hidden(expr)
-        return expr
+        return expr if self.error_count == before else unread(node.span)
 
     def hidden(self, expr: R1) -> None:
         """Warn of each path whose first name is hidden at this place."""
@@ -298,8 +300,9 @@ class Reader(documents.Reader):
             message = f"{name!r} is not visible here: this reads a store of that name"
             self.warn("pipeline.hidden-name", message, span, self.scope.names.hidden[name])
 
-    def literal(self, node: Node, key: Key) -> Constant:
+    def literal(self, node: Node, key: Key) -> Constant | Computed:
         """A literal value. Text in it that looks like an expression is reported (decision P21)."""
+        before = self.error_count
         for inner in every_node(node):
             if inner.is_expr:
                 hint = (
@@ -323,7 +326,7 @@ class Reader(documents.Reader):
                 )
                 store = "" if inner is node and key.name == lookalike.store else lookalike.store
                 self.literal_path(message, inner.span, hint, store)
-        return Constant(node.span, plain(node))
+        return Constant(node.span, plain(node)) if self.error_count == before else unread(node.span)
 
     def literal_path(self, message: str, span: Span, hint: str, store: str) -> None:
         """Warn of a text that is meant as an expression; with ``store``, once it is known that
@@ -335,9 +338,34 @@ class Reader(documents.Reader):
             self.problems.add(problem)
 
 
+def unread(span: Span) -> Computed:
+    """An expression, or the arguments of a call, of which nothing is known, since they could not be
+    read."""
+    return Computed(span, _no_value)
+
+
 def _no_value(frame: Frame) -> Value:
-    """The value of a broken expression, whose pipeline never runs."""
+    """The value of what could not be read: its pipeline never runs."""
     return None
+
+
+def unread_step(node: Node, id: str, scope: Scope) -> Step:
+    """A step that could not be read. It writes the store that its text names; without one it may
+    write any."""
+    stores = written(node)
+    target = any_store(scope.top)
+    for store in stores:
+        target = store_target(store, node.span, scope.top)
+    return Compute(id=id, word="", span=node.span, target=target, value=unread(node.span))
+
+
+def _gathered(node: Fields, kind: Scalar, kinds: Mapping[str, MappingSpec]) -> Fields:
+    """The keys below ``kind`` with those that stand beside it and belong to it."""
+    body = node.inner(kind.text)
+    beside = [name for name in node.fields if name in kinds[kind.text].keys]
+    fields = {**{name: node.fields[name] for name in beside}, **body.fields}
+    keys = {**{name: node.keys[name] for name in beside}, **body.keys}
+    return Fields(fields, keys, kind.span)
 
 
 def _as_branches(steps: Items) -> str:
@@ -362,7 +390,7 @@ def _tag_hint(inner: Scalar, node: Node, key: Key, expression: str) -> str:
 
 def written(node: Node) -> frozenset[str]:
     """The store that a step's ``output`` names, or none; the step is not read yet."""
-    for body in node.fields.values() if isinstance(node, Fields) else ():
+    for body in (node, *node.fields.values()) if isinstance(node, Fields) else ():
         output = body.scalar("output") if isinstance(body, Fields) else None
         if output:
             return frozenset((output.text,))

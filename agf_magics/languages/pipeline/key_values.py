@@ -18,7 +18,7 @@ from ...text.yaml.nodes import Fields, Items, Node, Scalar, is_expression, is_te
 from ..documents import text_at
 from ..keys import Key
 from ..pipeline import lookalikes
-from .body import Reader, written
+from .body import Reader, unread, written
 from .r1.written import literal
 from .scope import ROOTS
 from .template import Template, parse_template
@@ -95,7 +95,13 @@ def read_template(reader: Reader, node: Node, key: Key) -> Template | None:
     return template
 
 
-def read_literals(reader: Reader, node: Node, key: Key) -> Constant | None:
+def read_schema_name(reader: Reader, node: Node, key: Key) -> Name | None:
+    """The name of a schema; None if that schema has errors, since nothing is known of it."""
+    name = reader.name(node, key)
+    return None if name is None or name.text in reader.grammar.unread else name
+
+
+def read_literals(reader: Reader, node: Node, key: Key) -> Expr | None:
     return None if reader.items(node, key) is None else reader.literal(node, key)
 
 
@@ -152,9 +158,10 @@ def _corrected_retry(text: str) -> str | None:
     if "wait" in options:
         wait = _WAIT.fullmatch(options.pop("wait"))
         if wait is None or wait[2] not in _UNITS:
-            return None
-        factor, unit = _UNITS[wait[2]]
-        corrected += f", wait: {float(wait[1]) * factor:g}{unit}"
+            corrected += ", wait: 3s"  # an example, since nobody knows the time
+        else:
+            factor, unit = _UNITS[wait[2]]
+            corrected += f", wait: {float(wait[1]) * factor:g}{unit}"
     end = options.pop("then", "abort")
     end = _ON_ERROR_ELSEWHERE.get(end, end)
     # For any other end the "?" keeps the text from being a retry, so there is no correction.
@@ -172,18 +179,16 @@ def read_arguments(reader: Reader, node: Node, key: Key) -> NamedArguments | Non
         return None
     # shell: {command: …} is sugar for tool: {name: shell, args: {command: …}}
     is_shell = text_at(reader.values, "name") == SHELL
-    arguments = []
+    arguments = list[tuple[Name, Expr]]()
     for name, value in node.fields.items():
         argument = Key(name, key.takes)
-        expr: Expr | None
         if is_shell and name == "command":
-            expr = read_command(reader, value, argument)
+            expr = read_command(reader, value, argument) or unread(value.span)
         elif is_expression(value):
             expr = reader.r1(value)
         else:
             expr = reader.literal(value, argument)
-        if expr is not None:
-            arguments.append((Name(same_name(name), node.keys[name].span), expr))
+        arguments.append((Name(same_name(name), node.keys[name].span), expr))
     return NamedArguments(tuple(arguments))
 
 
@@ -248,10 +253,10 @@ def read_steps(reader: Reader, node: Node, key: Key) -> tuple[Step, ...]:
         reader.step(item, f"steps[{index}]", reader.scope._replace(number=index))
         for index, item in enumerate(node.items)
     ]
-    return tuple(step for step in steps if step is not None)
+    return tuple(steps)
 
 
-def read_step(reader: Reader, node: Node, key: Key) -> Step | None:
+def read_step(reader: Reader, node: Node, key: Key) -> Step:
     loops = "acc" in key.binds  # the stores of a fold's step are visible in its next iteration
     branches = reader.values.get("branches") or () if key.name == "collect" else ()
     unseen = {"item": IN_COLLECT} if key.name == "collect" and not branches else {}
@@ -273,7 +278,5 @@ def read_branches(reader: Reader, node: Node, key: Key) -> dict[str, Step]:
             message = f"a branch is not called {name.text!r}: collect finds the errors under it"
             reader.error("pipeline.store-name", message, name.span, "choose another name")
         check_name(reader, name, "this branch", "pipe")
-        step = reader.step(value, f"{reader.id}.branches{part(name.text)}", scope)
-        if step is not None:
-            steps[name.text] = step
+        steps[name.text] = reader.step(value, f"{reader.id}.branches{part(name.text)}", scope)
     return steps

@@ -36,8 +36,8 @@ _BOUNDS = Bounds()
 
 
 def load(source: Source, problems: Diagnostics, bounds: Bounds = _BOUNDS) -> Definition:
-    """The pipeline and the schemas in ``source``; errors and warnings go to ``problems``. If only
-    expressions are wrong, the pipeline has the other steps as they are."""
+    """The pipeline and the schemas in ``source``; errors and warnings go to ``problems``. What has
+    errors is unknown in the pipeline, which has all else as it is, so that its checks go on."""
     return load_named(source, problems, bounds, "")
 
 
@@ -53,9 +53,7 @@ def load_named(source: Source, problems: Diagnostics, bounds: Bounds, name: str)
     if loading.schemas:
         check_schemas(loading.schemas, problems)
     errors = problems.error_count - before
-    if errors > len(loading.grammar.broken):
-        flow = None
-    elif not nodes and not errors:
+    if not nodes and not errors:
         hint = "begin with pipeline: NAME"
         problems.error("pipeline.no-pipeline", "there is no pipeline here", source.span(0, 0), hint)
     return Definition(flow, loading.schemas)
@@ -68,7 +66,7 @@ class _Loading:
         self.source = source
         self.problems = problems
         self.name = name
-        self.grammar = Grammar(STEPS, build_step, problems.error_count > 0, [], [])
+        self.grammar = Grammar(STEPS, build_step, problems.error_count > 0, [], set())
         self.schemas: dict[str, Schema] = {}
         self.pipelines: list[Fields] = []
 
@@ -83,9 +81,12 @@ class _Loading:
                 hint,
             )
         elif "schema" in node.fields:
+            before = self.problems.error_count
             schema = read_schema(node, self.problems, self.schemas)
             if schema is not None:
                 self.schemas[schema.name] = schema
+            if self.problems.error_count > before:
+                self.grammar.unread.add(node.text_at("schema"))
         elif "pipeline" in node.fields or (self.name and "steps" in node.fields):
             self.pipelines.append(node)
         else:
@@ -107,10 +108,10 @@ class _Loading:
         if not self.pipelines:
             return None
         fields = self.read(self.pipelines[0])
-        if self.problems.error_count > len(self.grammar.broken):
-            return None
         name: Name = fields.get("pipeline") or Name(self.name, _head(self.pipelines[0]))
-        steps: tuple[Step, ...] = fields["steps"]
+        steps: tuple[Step, ...] = fields.get("steps", ())
+        if not steps or self.grammar.is_broken:
+            return None
         self.doubts(steps)
         return Flow(
             name=name.text,
@@ -128,7 +129,7 @@ class _Loading:
 
     def doubts(self, steps: tuple[Step, ...]) -> None:
         """Report the texts that are the name of a store that no step reads."""
-        if not self.grammar.doubts or self.grammar.broken:  # a broken expression may read it
+        if not self.grammar.doubts or self.problems.error_count:  # what is wrong may read it
             return
         depth = len(STORES)
         reads = [ref.path for top in steps for step in every(top) for ref in own_reads(step)]

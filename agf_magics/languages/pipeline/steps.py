@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from ...flow.expressions import Constant, NamedArguments
+from ...flow.expressions import Computed, Constant, NamedArguments
 from ...flow.protocols import DROPPED, Expr, FanOutResult, Name
 from ...flow.protocols import Target as ResultTarget
 from ...flow.step import FailurePolicy, Step
@@ -20,7 +20,7 @@ from ...text.shorten import shorten
 from ...text.source import Span
 from ...text.yaml.nodes import Fields
 from ...values.value import Value
-from .body import Reader
+from .body import Reader, unread
 from .key_values import SHELL
 from .scope import Scope
 from .takes import Target
@@ -33,6 +33,7 @@ from .values import (
     Attached,
     Collected,
     Named,
+    any_store,
     labels,
     store_target,
 )
@@ -51,12 +52,17 @@ class StepFields(NamedTuple):
 
 
 def build_step(reader: Reader, word: str, body: Fields) -> Step:
-    """The step of the kind ``word`` whose keys ``reader`` has read without an error."""
+    """The step of the kind ``word`` whose keys ``reader`` has read. What it could not read is
+    unknown; without the callee, or the cases, the whole step is."""
     fields = reader.values
+    unread = reader.unread & reader.grammar.kinds[word].keys.keys()
     title: Name = fields.get("title") or Name("")
-    step_fields = StepFields(
-        reader.id, word, reader.span, _target(fields, reader.scope), title.text
-    )
+    target = any_store(reader.scope.top) if "output" in unread else _target(fields, reader.scope)
+    step_fields = StepFields(reader.id, word, reader.span, target, title.text)
+    for name in unread - {"output"}:
+        if name not in UNREAD:
+            return _unread_step(step_fields)
+        fields[name] = UNREAD[name](reader)
     step = BUILD[word](step_fields, fields, body)
     failing = fields.get("on_error")
     return (
@@ -163,7 +169,9 @@ def _call(step_fields: StepFields, fields: FieldValues, body: Fields) -> Step:
     )
 
 
-def _runs(step_fields: StepFields, target: Target) -> Invoke:
+def _runs(step_fields: StepFields, target: Target) -> Step:
+    if target.pipeline is None:
+        return _unread_step(step_fields)
     return Invoke(
         **step_fields._asdict(),
         label=shorten(target.pipeline.text),
@@ -247,9 +255,35 @@ def _source(step_fields: StepFields, fields: FieldValues, body: Fields) -> tuple
     if "over" in fields:
         return fields["over"], _label(body, "over")
     if "items" in fields:
-        items: Constant = fields["items"]
-        return items, f"{len(items.value)} items"
+        items: Constant | Computed = fields["items"]
+        return items, f"{len(items.value)} items" if isinstance(items, Constant) else ""
     return Named(step_fields.span, ("pipe",)), "pipe"
+
+
+def _unread_step(step_fields: StepFields) -> Step:
+    return Compute(**step_fields._asdict(), value=unread(step_fields.span))
+
+
+def _unread_value(reader: Reader) -> Computed:
+    return unread(reader.span)
+
+
+def _unread_body(reader: Reader) -> Step:
+    return Compute(id=f"{reader.id}.unread", word="", value=unread(reader.span))
+
+
+UNREAD: Mapping[str, Callable[[Reader], Any]] = {
+    **dict.fromkeys(("value", "command", "prompt", "on", "over", "items", "init"), _unread_value),
+    **dict.fromkeys(("args", "pass"), _unread_value),
+    **dict.fromkeys(("do", "collect"), _unread_body),
+    "branches": lambda reader: {},
+    "on_error": lambda reader: FailurePolicy(),
+    **dict.fromkeys(
+        ("schema", "capabilities", "attach", "max_parallel", "max_items"), lambda _: None
+    ),
+}
+"""What stands for the value of a key that could not be read, so that its step is checked all the
+same. The step of a key without an entry is unknown."""
 
 
 def _label(body: Fields, key: str) -> str:

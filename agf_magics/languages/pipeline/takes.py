@@ -9,14 +9,14 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ...flow.expressions import NamedArguments
-from ...flow.protocols import Name
+from ...flow.protocols import Args, Name
 from ...text.source import Span
 from ...text.yaml.nodes import Fields, Items, Node
 from ..documents import NAME
 from ..key_schemas import S_NAME, S_NAMES, S_TEXT, mapping_of, reference
 from ..keys import Key, Takes, mapping_spec
 from . import lookalikes
-from .body import Reader
+from .body import Reader, unread
 from .key_values import (
     RETRY,
     read_arguments,
@@ -26,6 +26,7 @@ from .key_values import (
     read_literals,
     read_on_error,
     read_output,
+    read_schema_name,
     read_step,
     read_steps,
     read_template,
@@ -79,7 +80,8 @@ def read_tools(reader: Reader, node: Node, key: Key) -> tuple[Name, ...] | None:
 
 def read_pass(reader: Reader, node: Node, key: Key) -> NamedArguments | None:
     if isinstance(node, Fields):  # P4: the newer form
-        return NamedArguments(tuple(reader.read_values(node, key, EXPRESSION)))
+        passed = NamedArguments(tuple(reader.read_values(node, key, EXPRESSION)))
+        return passed if len(passed.values) == len(node.fields) else None
     if not isinstance(node, Items):
         reader.wrong_type(node, key)
         return None
@@ -106,18 +108,20 @@ class Target(NamedTuple):
 
     span: Span
     """The label, where an error about the whole target is shown."""
-    pipeline: Name
-    args: NamedArguments
+    pipeline: Name | None
+    """The pipeline; None: it could not be read."""
+    args: Args
 
 
-def _target(reader: Reader, node: Node, key: Key) -> Target | None:
+def _target(reader: Reader, node: Node, key: Key) -> Target:
     body = reader.mapping(node, key)
     if body is None:
-        return None
+        return Target(node.span, None, unread(node.span))
     span = body.keys["pipeline"].span if "pipeline" in body.keys else body.span
-    fields = reader.fields(TARGET, body, span)
-    name = fields.get("pipeline")
-    return Target(span, name, fields.get("pass") or NamedArguments(())) if name else None
+    is_step = not reader.grammar.kinds.keys().isdisjoint(body.fields)
+    fields = reader.fields(_STEP_FOR_TARGET if is_step else TARGET, body, span)
+    args = fields.get("pass", NamedArguments(()))
+    return Target(span, fields.get("pipeline"), args or unread(span))
 
 
 def _cases(reader: Reader, node: Node, key: Key) -> dict[str, Target]:
@@ -126,8 +130,9 @@ def _cases(reader: Reader, node: Node, key: Key) -> dict[str, Target]:
         case = Key(label.text, TARGET_OF_CASE)
         if value.value is None:
             reader.empty(case, value, label)
-        elif target := _target(reader, value, case):
-            cases[label.text] = target._replace(span=label.span or target.span)
+            cases[label.text] = Target(label.span, None, unread(label.span))
+        else:
+            cases[label.text] = _target(reader, value, case)._replace(span=label.span)
     return cases
 
 
@@ -141,7 +146,9 @@ _S_STEP, _S_TARGET = reference("step"), reference("target")
 
 OUTPUT = NAME._replace(read=read_output)
 EXPRESSION = Takes("an expression", '"ctx.n + 1"', S_NAME, read_expression, word="expression")
-SCHEMA_NAME = NAME._replace(says="the name of a schema: document", example="Reply")
+SCHEMA_NAME = NAME._replace(
+    says="the name of a schema: document", example="Reply", read=read_schema_name
+)
 INITIAL = EXPRESSION._replace(example='"0"')
 TEMPLATE = Takes("a text", '"Review {ctx.doc}"', S_TEXT, read_template, word="template")
 ARGUMENTS = Takes(
@@ -223,3 +230,7 @@ PASS_KEY = Key(
 )
 TARGET = mapping_spec("target", "A pipeline to run.", PIPELINE_KEY, PASS_KEY)
 """The value of a label of `match`."""
+_STEP_FOR_TARGET = mapping_spec(
+    TARGET.name, TARGET.doc, PIPELINE_KEY._replace(required=False), PASS_KEY
+)
+"""The keys of a step in the place of a target, whose error says that a pipeline belongs there."""

@@ -100,6 +100,12 @@ def store_target(name: str, span: Span | None, pipe: bool) -> Stored:
     return Stored(write, (store, *_PIPE) if pipe else (store,))
 
 
+def any_store(pipe: bool) -> Stored:
+    """The target of a step whose store is unknown, since its text has errors: it may be any."""
+    stores = Ref(STORES)
+    return Stored(lambda frame, value: frame, (stores, *_PIPE) if pipe else (stores,))
+
+
 @dataclass(frozen=True, slots=True)
 class Collected:
     """Makes the frame of a ``collect``: the stores, and the results without dropped ones as the

@@ -26,6 +26,7 @@ from ...text.yaml.reader import Bounds
 from ...values.extent import TooDeep
 from ...values.value import Value, isolate_unread
 from ..documents import DocumentProblem, one_document
+from ..refused import refused_flow
 from .arguments import ASKED, Arguments
 from .calls import Call
 from .document import Document, DocumentReader
@@ -52,7 +53,6 @@ def load(
 ) -> Definition:
     """The plan that ``source`` defines. Errors are added to ``problems``. ``latent``: tools that
     are latent in addition to those that the document declares."""
-    before = problems.error_count
     first = one_document(source, problems, bounds, _NO_PLAN, _TWO_PLANS)
     if first is None:
         return Definition(None)
@@ -68,8 +68,9 @@ def load(
         reader.error("plan.document-shape", message, first.span, hint)
         return Definition(None)
     document = reader.document(first)
-    if problems.error_count > before:
-        return Definition(None)
+    if reader.lost:
+        steps = (_step(call, False) for call in document.calls)
+        return Definition(refused_flow(source, "plan", document.name or Name(""), steps))
     try:
         return Definition(_flow(source, document, problems, tuple(latent)))
     except DefinitionError as error:  # the plan has too many dependencies

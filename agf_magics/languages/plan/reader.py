@@ -19,7 +19,7 @@ from ...text.yaml.nodes import Node, Scalar, read_scalars
 from ...values.value import Value
 from .. import documents
 from ..keys import Key, MappingSpec
-from .log.reference import DAGGER, KINDS, canonical, parse
+from .log.reference import DAGGER, KINDS, Reference, canonical, parse
 from .lookalikes import Suspect, find_suspects, suspect_hint
 
 _BEGINS = re.compile(r"[\s(]*([†$])([†$]?)([A-Za-z_][A-Za-z0-9_-]*)?")
@@ -77,7 +77,7 @@ class Reader(documents.Reader):
         """An expression, or any other scalar as its value."""
         if node.is_expr:
             self.refuse_tag(node)
-            return None
+            return Reference("", span=node.span)
         if type(node.value) is not str:
             return node.value
         begins = self.begins(node.text)
@@ -94,7 +94,7 @@ class Reader(documents.Reader):
                 replace(problem, hint=suspect_hint(problem.hint, node.text))
                 for problem in error.diagnostics
             )
-            return None
+            return Reference("", span=node.span)  # one of which nothing is known
 
     def begins(self, text: str) -> Literal["reference", "literal", "text"]:
         """Whether a text is a ``reference``, a ``literal`` that escapes one, or any other

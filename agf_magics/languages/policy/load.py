@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from ...flow.flow import Declarations, Definition, Dialect, Flow, Origin
+from ...flow.protocols import Name
 from ...flow.step import Step
 from ...flow.step_options import ResultRead
 from ...flow.steps import Sequence, calls
@@ -18,6 +19,7 @@ from ...text.source import Source, Text
 from ...text.suggestions import suggest
 from ...text.yaml.nodes import NOTHING, Fields, plain
 from ...text.yaml.reader import Bounds
+from ..refused import refused_flow
 from .action_space import ActionSpace
 from .document import document, is_bare
 from .frame import outputs
@@ -35,7 +37,10 @@ def load(source: Source, problems: Diagnostics, bounds: Bounds = _BOUNDS) -> Def
     before = problems.error_count
     root = document(source, problems, bounds)
     flow = None if root is None else _flow(source, root, problems)
-    return Definition(None if problems.error_count > before else flow)
+    if flow is not None and problems.error_count > before:
+        name = Name(flow.name, flow.origin.span)
+        flow = refused_flow(source, "policy", name, flow.body.steps, flow.declared)
+    return Definition(flow)
 
 
 def parse(text: Text) -> Path:

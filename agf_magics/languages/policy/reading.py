@@ -20,6 +20,7 @@ from ...text.diagnostics import DefinitionError, Diagnostic, Diagnostics
 from ...text.source import Span
 from ...text.suggestions import suggest
 from ...text.yaml.nodes import Fields, Node, Scalar, is_text
+from ..refused import with_unread_arguments
 from .action_space import ActionSpace
 from .frame import AgentInput
 from .input_mapping import Delivery
@@ -105,7 +106,7 @@ class Policy:
                 paths,
                 {name: key.span for name, key in mapping.keys.items()},
             )
-        return Invoke(
+        call = Invoke(
             id=id,
             word="agent",
             label=alias.text,
@@ -119,6 +120,13 @@ class Policy:
             asking=Asking(counts_as_session=False),
             target=target,
         )
+        if mapping is None or (isinstance(mapping, Fields) and len(paths) == len(mapping.fields)):
+            return call
+        # A path that could not be read fills its field all the same.
+        if not isinstance(mapping, Fields):
+            return with_unread_arguments(call)
+        names = tuple((name, key.span) for name, key in mapping.keys.items())
+        return with_unread_arguments(call, names)
 
     def paths(
         self, mapping: Node | None, where: Where, ran: Collection[str], id: str

@@ -38,8 +38,8 @@ class WrittenText(NamedTuple):
     """A text that is still written, as far as its language alone can read it."""
 
     flow: Flow | None = None
-    """The flow; None: the text declares only schemas, or it is refused. A refused text has a flow if
-    only expressions are wrong."""
+    """The flow; None: the text declares only schemas, or it is refused. The flow of a
+    refused text has what could be read."""
     schemas: Mapping[str, Schema] = {}
     problems: tuple[Diagnostic, ...] = ()
     is_refused: bool = False
@@ -83,7 +83,7 @@ def problems_in(
         # The flow gets its name here, so that a call of the flow by itself is reported at the call.
         flow = replace(text.flow, name=text.flow.name or name or "")
         with share_suggestion_budget():
-            problems.extend(link(flow, registry, passive=True)[1])
+            problems.extend(_besides(problems, link(flow, registry, passive=True)[1]))
         if name is None and not flow.name:
             problems.add(without_name(text.flow))
     return list(problems.without(UNLESS_GIVEN) if given is None else for_input(problems, given))
@@ -107,7 +107,7 @@ def check_definition(
         problems.refuse()
     _check_refs(schemas, registry, problems)
     if flow is not None:
-        for problem in link_flow(flow, registry)[1]:
+        for problem in _besides(problems, link_flow(flow, registry)[1]):
             problems.add(
                 replace(problem, severity="warning") if problem.severity == "error" else problem
             )
@@ -115,6 +115,19 @@ def check_definition(
     remaining.extend(for_input(problems, given))
     remaining.refuse(strict)
     return Defined(flow, schemas, tuple(remaining))
+
+
+def _besides(problems: Diagnostics, linking: Iterable[Diagnostic]) -> list[Diagnostic]:
+    """What linking found in a text with ``problems``. If they have errors, it is without notes, and
+    without the unknown names of which an error is told already."""
+    if not problems.error_count:
+        return list(linking)
+    wrong = {error.span for error in problems.errors}
+    return [
+        found
+        for found in linking
+        if found.severity != "note" and not ("unknown" in found.code and found.span in wrong)
+    ]
 
 
 def _check_refs(schemas: Mapping[str, Schema], registry: Registry, problems: Diagnostics) -> None:

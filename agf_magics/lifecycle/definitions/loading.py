@@ -28,8 +28,8 @@ def load_checked(
 def load_parts(
     source: Source, language: str, latent: Collection[str] = (), name: str | None = None
 ) -> tuple[Flow | None, Mapping[str, Schema], Diagnostics]:
-    """As `load_checked`, with the errors among the problems. The flow of a text whose only errors are
-    in expressions has the other steps as they are, to find what else is wrong."""
+    """As `load_checked`, with the errors among the problems. The flow of a text with errors, if there
+    is one, has what could be read, to find what else is wrong (decision D287)."""
     problems = Diagnostics()
     with share_suggestion_budget():
         definition = load_definition(source, language, problems, latent, name)
@@ -39,13 +39,11 @@ def load_parts(
             spans_of_language = {
                 problem.span for problem in problems
             }  # its problem at a place is the more exact one
-            # A broken expression may be what reads a value.
-            least = ("error", "warning") if problems.error_count else ("error", "warning", "note")
             problems.extend(
-                finding
-                for finding in findings
-                if finding.span not in spans_of_language and finding.severity in least
+                finding for finding in findings if finding.span not in spans_of_language
             )
+    if problems.error_count:  # what is wrong may be what reads a value that nothing seems to read
+        problems = problems.without_notes()
     if flow is not None:
         # These depend only on the text. Problems that linking finds depend on the registry, which
         # later cells change.

@@ -142,7 +142,7 @@ class Stale(Trace):
 
 
 class NeedsUnpickling(Exception):
-    """A result to reuse is not JSON: reading it runs code of its class."""
+    """An input, or a result to reuse, is not JSON: reading it runs code of its class."""
 
 
 def find_stale(
@@ -155,6 +155,8 @@ def find_stale(
     would unpickle."""
     run = find_ended(run, registry.flows)
     past = find_past_run(run.run_id)
+    if isinstance(run, PastRun) and not unpickles and run.order.packed.form in PICKLED:
+        raise NeedsUnpickling
     is_live = isinstance(run, Run) and past.name not in registry.flows
     flow = run.flow if is_live else find_registered(past.name, registry)
     planned = link_run(flow, input_again(run, input), RunOptions(registry=registry), copies=True)

@@ -17,6 +17,7 @@ from ...flow.step_path import StepPath, format_path
 from ...flow.steps import Invoke
 from ...journal.codec.json_texts import encode
 from ...journal.codec.same_values import Essence, Stored, essence, have_same, is_same
+from ...journal.records.model_use import uses
 from ...journal.records.records import Record, StoredValue
 from ...pictures.amounts import counted
 from ...pictures.difference import (
@@ -26,7 +27,6 @@ from ...pictures.difference import (
 )
 from ...values.value import Value
 from ..input.fields import fields_of
-from ..runs.model_use import uses
 from ..storage.manifest import Manifest
 from .align_steps import align
 from .comparison_tables import FIRST, NOT_COMPARED, SECOND, Comparison, Differences

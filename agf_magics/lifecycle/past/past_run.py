@@ -27,6 +27,7 @@ from ...journal.codec.signatures import SignatureError, is_signed, user_key
 from ...journal.database.errors import JournalError, as_definition_errors, unusable
 from ...journal.database.store import Store
 from ...journal.records.failures import error_from
+from ...journal.records.model_use import uses
 from ...journal.records.records import (
     UNREADABLE,
     CallKey,
@@ -45,7 +46,6 @@ from ...text.diagnostics import AgfError, Diagnostic, StepError, refused
 from ...text.replaced_file import replaced_file
 from ...text.source import Source
 from ...values.value import Value
-from ..runs.model_use import uses
 from ..runs.run import BaseRun, NamedValues, Run, fails_again
 from ..runs.trace import CallTable, Trace, trace_rows
 from ..storage.lookup import find_run, journal

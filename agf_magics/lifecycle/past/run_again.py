@@ -10,17 +10,25 @@ from ...catalog import Registry
 from ...flow.flow import Flow
 from ...text.diagnostics import refused
 from ...values.value import Value, type_name
+from ..run_internals import input_of
 from ..runs.run import Run
 from ..storage.given_again import check_given
 from .past_run import PastRun
 
 
 def input_again(run: Run | PastRun, more: Mapping[str, Value] | None) -> Value:
-    """The input of a run for another run of its flow, with the fields of ``more`` instead. Raises
-    DefinitionError if a part is neither known nor given, or if the input has no fields to replace."""
-    fields, input = dict(more or {}), run.input
+    """The input of a run for another run of its flow, with the fields of ``more`` instead. It is read
+    as the run had it, from a pickle that this user has signed, never as its preview.
+
+    Raises DefinitionError if a part is neither known nor given, or if the input has no fields to
+    replace.
+    """
+    fields = dict(more or {})
     if isinstance(run, PastRun):
         check_given(run.order, fields, run.run_id)
+        if run.order.unkept:
+            return fields  # the journal has none of it: this is the whole input, as for a resume
+    input = input_of(run)
     if isinstance(input, dict):
         return {**input, **fields}
     if fields:

@@ -290,10 +290,11 @@ class PictureView {
   // The lines of the edges, which get the colour of those that were taken, and room for the numbers of the rounds after which they were.
   addEdges(edges) {
     const lines = this.svg.querySelectorAll('path[fill="none"]');
-    this.edges = named("EdgeRow", edges).map(({ key, line, x, y, side, room }) => {
+    this.edges = named("EdgeRow", edges).map(({ key, line, x, y, side, room, leader }) => {
       const back = svgElement("rect", { y: y - 7.5, height: 15, rx: 7.5, fill: this.state.byName.get("taken").ink });
       const text = svgElement("text", { x, y: y + 3.5, fill: "#ffffff", "font-weight": "bold", "text-anchor": "middle" });
       const group = svgElement("g", { visibility: "hidden" });
+      if (leader) group.append(svgElement("line", { x1: leader[0], y1: leader[1], x2: x, y2: y, stroke: this.state.byName.get("taken").color, "stroke-dasharray": "2 2" }));
       group.append(back, text);
       this.svg.append(group);
       return { key, line: lines[line], x, side, room, back, text, group };

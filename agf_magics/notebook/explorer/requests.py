@@ -126,7 +126,8 @@ def _edge_row(edge: EdgePlace) -> EdgeRow:
     if edge.place is None:
         return EdgeRow(edge.key, edge.line, 0)
     x, y = (round(side, 1) for side in edge.place.anchor)
-    return EdgeRow(edge.key, edge.line, edge.room, x, y, edge.place.side)
+    leader = edge.place.leader and [round(side, 1) for side in edge.place.leader]
+    return EdgeRow(edge.key, edge.line, edge.room, x, y, edge.place.side, leader)
 
 
 def _folded_at_start(drawn: Scene) -> list[str]:

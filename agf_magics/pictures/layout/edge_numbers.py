@@ -1,5 +1,6 @@
 """The places of the numbers on a graph's edges: on the line of the edge or beside it, where they
-cover nothing else. A number that has no such place is written shorter, or not at all.
+cover nothing else. A number that has no such place is written shorter, or further away at the end of a thin
+line that leads to its edge.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ HEIGHT = 15.0
 """Pixels of the height of a number."""
 WAYS = ((0, 0), (-1, 0), (1, 0), (0, -1), (0, 1), (-1, -1), (1, -1), (-1, 1), (1, 1))
 """Where a number stands: on the line of its edge (0, 0), or moved across and down, the best first."""
+FAR = (2.0, 3.0, 4.5, 6.5, 9.0)
+"""How much further away than beside the line a number may stand."""
 GAP = 4.0
 """Pixels between the line of an edge and a number beside it."""
 
@@ -101,6 +104,8 @@ class NumberPlace(NamedTuple):
     area: Area
     side: int
     """-1: left of the line, so that a shorter number begins further right; 1: right of it; 0: centred."""
+    leader: Point | None = None
+    """The point of the edge to which a thin line leads from a number that is further away."""
 
     @property
     def anchor(self) -> Point:
@@ -120,6 +125,27 @@ def placed(text: str, curve: Sequence[Point], taken: Covered, picture: Area) -> 
             area = around(Point(point.x + x * across, point.y + y * down), width, HEIGHT)
             if picture.holds(area) and not taken.overlap(area):
                 return NumberPlace(area, (x > 0) - (x < 0))
+    return None
+
+
+def placed_far(
+    text: str, curve: Sequence[Point], taken: Covered, picture: Area
+) -> NumberPlace | None:
+    """`placed`, further away from the line: the nearest place that a straight line to the edge reaches
+    without covering anything ``taken``."""
+    width = max(HEIGHT, look.width(text, SMALL, bold=True) + 10)
+    for far in FAR:
+        for x, y in WAYS[1:]:
+            across, down = x * far * (width / 2 + GAP), y * far * (HEIGHT / 2 + GAP)
+            for point in [_on(curve, part) for part in PLACES]:
+                area = around(Point(point.x + across, point.y + down), width, HEIGHT)
+                way = [
+                    Area(*(spot := Point(point.x + across * part, point.y + down * part)), *spot)
+                    for part in (0.1, 0.25, 0.4, 0.55, 0.7, 0.85)
+                ]
+                is_free = picture.holds(area) and not taken.overlap(area)
+                if is_free and not any(taken.overlap(around(it.middle, 2, 2)) for it in way):
+                    return NumberPlace(area, (x > 0) - (x < 0), point)
     return None
 
 

@@ -32,15 +32,19 @@ from ..scene.scene import VALUES, Box, Frame, Scene, Tags
 from .arrange import Arranged
 from .arrow_ends import WING, case_pill, head_area, pills_of, shortened, state_pill
 from .dot import Layout, Line, Rectangle
-from .edge_numbers import Area, Covered, NumberPlace, placed
+from .edge_numbers import Area, Covered, NumberPlace, placed, placed_far
 from .graphviz import Point
 from .label_places import obstacles
 
 EDGE = 10.0
 """Pixels of the margin of the picture: a state stands above the border of its box."""
-ROOMS = ("1, 2, 3, 4, … 500×", "10, 20", "500×", "10", "1")
-"""Texts for which a place at an edge is sought, the longest first: the explorer needs the places
-before a run has the numbers."""
+SEARCHES = (
+    *((placed, text) for text in ("1, 2, 3, 4, … 500×", "10, 20", "500×", "10")),
+    *((placed_far, text) for text in ("500×", "10")),
+    *((placed, "1"), (placed_far, "1")),
+)
+"""The searches for a place at an edge, each for a text, until one finds a place: the explorer needs the
+places before a run has the numbers. One digit does not hold how often an edge was taken."""
 MOST_TRIES = 3
 """How often the edges of a graph choose the places of their numbers."""
 DASHED = ' stroke-dasharray="4 3"'
@@ -108,8 +112,8 @@ def _edge_places(
     area = _area_of_picture(layout)
     for number, drawn_line in numbered:
         found = EdgePlace(drawn_line.link.way, number)
-        for text in ROOMS:
-            if place := placed(text, drawn_line.points[:-1], covered, area):
+        for search, text in SEARCHES:
+            if place := search(text, drawn_line.points[:-1], covered, area):
                 covered.add(place.area)
                 found = found._replace(place=place, room=len(text))
                 break

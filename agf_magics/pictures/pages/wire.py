@@ -92,6 +92,8 @@ class EdgeRow(NamedTuple):
     y: float = 0
     side: int = 0
     """-1: the numbers end at x; 1: they begin at x; 0: x is their middle."""
+    leader: list[float] | None = None
+    """The point of the line to which a thin line leads from numbers that are further away."""
 
 
 class DroppedRow(NamedTuple):

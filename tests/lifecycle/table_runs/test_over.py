@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections import Counter
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -438,6 +439,30 @@ def test_where_nobody_answers_the_run_waits_and_keeps_its_rows(asking: agf.Regis
     assert run.table.counts == {"ok": 20, "not run": 40}
     ended = agf.resume(run.run_id, answer="yes", registry=asking)
     assert ended.table.counts == {"ok": 60}
+    assert len(model.requests) == 60
+
+
+def test_a_resumed_run_asks_again_and_keeps_what_its_rows_have_cost(
+    asking: agf.Registry, model: ScriptedServer
+) -> None:
+    def nobody(question: agf.Question) -> bool:
+        raise EOFError
+
+    run = agf.run("ask", over=WORDS, registry=asking, ask=nobody, raises=False)
+    again = agf.resume(run.run_id, registry=asking, ask=nobody, raises=False)
+    assert (again.status, again.error.code, len(model.requests)) == ("waiting", "over.go-on", 20)
+    assert again.cost == run.cost == Decimal("0.0015")
+    limits = agf.Limits(max_cost=0.002)
+    limited = agf.resume(run.run_id, registry=asking, limits=limits, raises=False)
+    assert limited.error.code == "limit.cost"
+    assert len(model.requests) < 40, "the limit counts the first twenty rows"
+    paid = agf.runs(run.run_id).cost
+    assert limited.cost == paid
+    refused = agf.resume(run.run_id, registry=asking, limits=agf.Limits(max_tokens=200), raises=False)
+    assert (refused.error.code, agf.runs(run.run_id).cost) == ("limit.tokens", paid)
+    ended = agf.resume(run.run_id, registry=asking, limits=agf.Limits(max_cost=1.0))
+    assert (ended.usage.requests, ended.usage.tokens) == (60, 900)
+    assert ended.cost == agf.runs(run.run_id).cost == sum(Decimal(str(row["cost"])) for row in ended.table)
     assert len(model.requests) == 60
 
 

@@ -30,7 +30,9 @@ SLIPS: Mapping[str, tuple[str, ...]] = {
 }
 """Words of other languages, each with the keys of a graph, a node or an edge that it may mean."""
 
+REPEATED = "a tool is repeated where it is registered: @tool(retry=agf.Retry(2))"
 ADVICE: Mapping[str, str] = {
+    "retries": f"{REPEATED}; a model, an item of a map: on_error: retry, max_retries: 2",
     "next": "edges say what follows: edges: [{from: NODE, to: NEXT}]",
     "condition": "edges say what follows, with a condition: edges: [{from: NODE, to: NEXT, "
     "condition: VALUE}]",

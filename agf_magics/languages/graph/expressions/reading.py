@@ -18,7 +18,7 @@ from ... import documents
 from ...documents import is_nothing
 from ...keys import Key, MappingSpec
 from ...scan import Refusal, parse_at
-from .key_advice import ADVICE, SLIPS
+from .key_advice import ADVICE, REPEATED, SLIPS
 from .tokens import Bare
 from .values import Arithmetic, Expression, Sentence, Unfilled, atoms, parse_template
 
@@ -88,6 +88,8 @@ class Reader(documents.Reader):
             )
         elif key.name == "on_error" and node.text in ("continue", "ignore"):
             hint = "write: skip"
+        elif key.name == "on_error" and node.text.startswith("retry"):
+            hint = REPEATED
         elif key.name == "node":
             hint = "write the node itself here, not the name of one: node: {type: …}"
         super().wrong_type(node, key, hint)

@@ -1,0 +1,292 @@
+"""All mistakes of a definition are told at once: none hides another, and none is told twice.
+
+A table has one mistake of each kind for each language. Alone, a mistake is exactly one problem; two mistakes in one
+text are exactly these two problems.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import pairwise, permutations
+from typing import Any, NamedTuple
+
+import pytest
+
+import agf_magics as agf
+
+Found = tuple[str, str]
+"""The code of a problem, and the text above its caret."""
+
+PIPELINE: dict[str, tuple[str, str, str]] = {
+    "a misspelt key": ("transform: {valu: '1'}", "pipeline.unknown-key", "valu"),
+    "a misspelt key of a store": ("transform: {value: '1', outptu: x}", "pipeline.unknown-key", "outptu"),
+    "a key of another language": ("tool: {name: use, arguments: {x: 1}}", "pipeline.unknown-key", "arguments"),
+    "a key that nothing resembles": ("tool: {name: use, zebra: 1}", "pipeline.unknown-key", "zebra"),
+    "a misspelt policy key": (
+        "for_each: {over: '[1]', on_eror: abort, do: {transform: {value: item}}, collect: {transform: {value: pipe}}}",
+        "pipeline.unknown-key",
+        "on_eror",
+    ),
+    "a misspelt kind": ("transfrom: {value: '1'}", "pipeline.step-kind", "transfrom"),
+    "an unknown kind": ("zebra: {value: '1'}", "pipeline.step-kind", "zebra"),
+    "two kinds": ("transform: {value: '1'}\n  tool: {name: use}", "pipeline.step-shape", "tool"),
+    "a key beside its kind": ("transform: {value: '1'}\n  output: x", "pipeline.step-shape", "output"),
+    "a step that is a text": ("transform", "pipeline.step-shape", "transform"),
+    "a step without keys": ("transform: ctx.a", "pipeline.wrong-type", "ctx.a"),
+    "a missing key": ("transform: {output: y}", "pipeline.missing-key", "transform"),
+    "a missing policy": (
+        "for_each: {over: '[1]', do: {transform: {value: item}}, collect: {transform: {value: pipe}}}",
+        "pipeline.missing-key",
+        "for_each",
+    ),
+    "an empty key": ("transform: {value: }", "pipeline.wrong-type", "value"),
+    "a wrong type": ("transform: {value: [1, 2]}", "pipeline.wrong-type", "[1, 2]"),
+    "wrong arguments": ("tool: {name: use, args: [1, 2]}", "pipeline.wrong-type", "[1, 2]"),
+    "a wrong store": ("transform: {value: '1', output: [z]}", "pipeline.wrong-type", "[z]"),
+    "a wrong name": ("tool: {name: [use], args: {x: 1}}", "pipeline.wrong-type", "[use]"),
+    "a wrong count": (
+        "for_each: {over: '[1]', on_error: abort, max_parallel: 0, do: {transform: {value: item}}, "
+        "collect: {transform: {value: pipe}}}",
+        "pipeline.count",
+        "0",
+    ),
+    "a wrong policy": ("tool: {name: use, args: {x: 1}, on_error: sometimes}", "pipeline.on-error", "sometimes"),
+    "a broken expression": ("transform: {value: 'ctx.a +'}", "r1.syntax", "+"),
+    "a type that does not fit": ("transform: {value: \"1 + 'a'\"}", "r1.type", "+"),
+    "a wrong reference": (
+        "transform: {value: '1', output: total}\n- transform: {value: ctx.totla}",
+        "flow.unwritten",
+        "totla",
+    ),
+    "no list": (
+        "for_each: {over: '7', on_error: abort, do: {transform: {value: item}}, collect: {transform: {value: pipe}}}",
+        "flow.not-a-list",
+        "7",
+    ),
+    "an unknown tool": ("tool: {name: nope}", "flow.unknown-tool", "nope"),
+    "an unknown argument": ("tool: {name: use, args: {x: 1, zebra: 2}}", "flow.unknown-argument", "zebra"),
+    "a missing argument": ("tool: {name: use}", "flow.missing-argument", "use"),
+    "an unknown agent": ("agent: {prompt: hi, identity: nobody}", "flow.unknown-agent", "nobody"),
+    "an unknown pipeline": ("call: {pipeline: nowhere}", "flow.unknown-flow", "nowhere"),
+    "an unknown schema": ("tool: {name: use, args: {x: 1}, schema: Nope}", "flow.unknown-schema", "Nope"),
+    "a wrong case": (
+        "match: {on: \"'a'\", cases: {a: {pipeline: q, pas: [n]}}}",
+        "pipeline.unknown-key",
+        "pas",
+    ),
+    "a case that is no mapping": ("match: {on: \"'a'\", cases: {a: q}}", "pipeline.wrong-type", "q"),
+    "a mistake in a branch": (
+        "parallel: {branches: {a: {transfrom: {value: '1'}}}, collect: {transform: {value: pipe.a}}}",
+        "pipeline.step-kind",
+        "transfrom",
+    ),
+}
+"""A step with one mistake for each kind of mistake, and its problem."""
+
+PLAN: dict[str, tuple[str, str, str]] = {
+    "a misspelt key": ("{_tool: use, x: 1, _outputPth: $state.a}", "plan.unknown-key", "_outputPth"),
+    "a misspelt tool key": ("{_tol: use, x: 1}", "plan.unknown-key", "_tol"),
+    "a key that nothing resembles": ("{_tool: use, x: 1, _zebra: 1}", "plan.unknown-key", "_zebra"),
+    "a call that is a text": ("use", "plan.bad-call", "use"),
+    "a call without a tool": ("{x: 1}", "plan.bad-call", "{x: 1}"),
+    "a wrong type": ("{_tool: [use]}", "plan.bad-call", "[use]"),
+    "a wrong path": ("{_tool: use, x: 1, _outputPath: 5}", "plan.bad-output-path", "5"),
+    "a broken path": ("{_tool: use, x: 1, _outputPath: state.a}", "plan.bad-output-path", "state.a"),
+    "a broken reference": ("{_tool: use, x: $state..a}", "plan.bad-reference", "."),
+    "an unknown method": (
+        "{_tool: use, x: 1, _outputPath: $state.b, _outputMethod: ad}",
+        "plan.unknown-method",
+        "ad",
+    ),
+    "an unknown tool": ("{_tool: nope}", "flow.unknown-tool", "nope"),
+    "an unknown argument": ("{_tool: use, x: 1, zebra: 2}", "flow.unknown-argument", "zebra"),
+    "a missing argument": ("{_tool: use}", "flow.missing-argument", "use"),
+    "an unknown flow": ("{_delegate: nowhere}", "flow.unknown-flow", "nowhere"),
+}
+"""A call with one mistake for each kind of mistake."""
+
+GRAPH: dict[str, tuple[str, str, str]] = {
+    "a misspelt key": ("{type: python, tool: take, state_ky: a}", "graph.unknown-key", "state_ky"),
+    "a misspelt type key": ("{tpye: python, tool: take, state_key: a}", "graph.unknown-key", "tpye"),
+    "a key that nothing resembles": ("{type: python, tool: take, zebra: 1}", "graph.unknown-key", "zebra"),
+    "a misspelt key without a value": (
+        '{type: map, over: "{state.xs}", as: x, node: {type: passthrough}, colect: }',
+        "graph.unknown-key",
+        "colect",
+    ),
+    "an unknown type": ("{type: zebra}", "graph.node-type", "zebra"),
+    "a misspelt type": ("{type: pyton, tool: take}", "graph.node-type", "pyton"),
+    "a node that is a text": ("take", "graph.node-shape", "take"),
+    "a missing key": ("{type: tool}", "graph.missing-key", "NODE"),
+    "a wrong type": ("{type: tool, tool: [use]}", "graph.wrong-type", "[use]"),
+    "wrong variables": ("{type: tool, tool: use, variables: [1]}", "graph.wrong-type", "[1]"),
+    "a wrong limit": ("{type: python, tool: take, timeout: soon}", "graph.wrong-type", "soon"),
+    "a broken expression": (
+        '{type: tool, tool: use, variables: {x: "{state.n +}"}, state_key: b}',
+        "graph.unfinished",
+        "}",
+    ),
+    "an unknown tool": ("{type: tool, tool: nope, state_key: c}", "flow.unknown-tool", "nope"),
+    "an unknown argument": (
+        "{type: tool, tool: use, variables: {x: 1, zebra: 2}, state_key: d}",
+        "flow.unknown-argument",
+        "zebra",
+    ),
+    "a missing argument": ("{type: tool, tool: use, state_key: e}", "flow.missing-argument", "use"),
+    "an unknown graph": (
+        "{type: subgraph, graph: nowhere, input_mapping: {n: n}, output_mapping: {g: n}}",
+        "flow.unknown-flow",
+        "nowhere",
+    ),
+}
+"""A node with one mistake for each kind of mistake."""
+
+POLICY: dict[str, tuple[str, str, str]] = {
+    "a misspelt key": ("{agnt: writer}", "policy.schema", "agnt"),
+    "a key that nothing resembles": ("{agent: writer, zebra: 1}", "policy.unknown-field", "zebra"),
+    "a misspelt mapping": (
+        "{agent: writer, input_maping: {topic: parent.input.topic}}",
+        "policy.unknown-field",
+        "input_maping",
+    ),
+    "a step that is a text": ("writer", "policy.schema", "writer"),
+    "a step without an agent": (
+        "{input_mapping: {topic: parent.input.topic}}",
+        "policy.schema",
+        "{input_mapping: {topic: parent.input.topic}}",
+    ),
+    "a wrong type": ("{agent: [writer]}", "policy.schema", "[writer]"),
+    "a wrong mapping": ("{agent: writer, input_mapping: [1]}", "policy.schema", "[1]"),
+    "a path that is no text": ("{agent: writer, input_mapping: {topic: 5}}", "policy.schema", "5"),
+    "a broken path": ("{agent: writer, input_mapping: {topic: parent.input..a}}", "policy.path-syntax", "."),
+    "an unknown source": ("{agent: writer, input_mapping: {topic: zebra.output.a}}", "policy.unknown-alias", "zebra"),
+    "an unknown agent": ("{agent: nobody}", "flow.unknown-agent", "nobody"),
+    "an unknown field": (
+        "{agent: writer, input_mapping: {tpic: parent.input.topic}}",
+        "flow.unknown-field-given",
+        "tpic",
+    ),
+}
+"""A step of an agf.sequential with one mistake for each kind of mistake."""
+
+VOID: dict[str, tuple[str, set[str]]] = {
+    "pipeline": (
+        "flow.unwritten",
+        {
+            "a key that nothing resembles",
+            "an unknown kind",
+            "two kinds",
+            "a step that is a text",
+            "a step without keys",
+            "a wrong store",
+        },
+    ),
+    "policy": ("policy.unknown-alias", {"a misspelt key", "a step without an agent", "a wrong type"}),
+}
+"""For each language the code of a wrong reference, and the mistakes before which, or after which in a pipeline, no
+reference is wrong: what cannot be read may have the name."""
+
+
+def registry() -> agf.Registry:
+    shelf = agf.Registry()
+
+    @agf.tool(registry=shelf)
+    def use(x: Any) -> Any:
+        return x
+
+    @agf.agent(registry=shelf, default=True)
+    def bot(prompt: str) -> str:
+        return prompt
+
+    @agf.tool(registry=shelf)
+    def take(state: dict[str, Any]) -> Any:
+        return state
+
+    @agf.agent(registry=shelf)
+    def writer(topic: str) -> str:
+        return topic
+
+    agf.define("pipeline: q\nsteps:\n- transform: {value: '1'}\n", registry=shelf)
+    return shelf
+
+
+SHELF = registry()
+
+
+def told(text: str, language: str) -> list[Found]:
+    """The errors and warnings of a text, in its order."""
+    with pytest.raises(agf.DefinitionError) as raised:
+        agf.load(text, language, strict=True, registry=SHELF)
+    return [
+        (problem.code, problem.span.text if problem.span else "")
+        for problem in raised.value.diagnostics
+        if problem.severity != "note"
+    ]
+
+
+def pipeline(*steps: str) -> str:
+    return "\n".join(["pipeline: p", "steps:", *(f"- {step}" for step in steps)])
+
+
+def plan(*calls: str) -> str:
+    return "\n".join(["calls:", *(f"- {call}" for call in calls)])
+
+
+def graph(*nodes: str) -> str:
+    names = ("START", *(f"n{number}" for number, _ in enumerate(nodes)), "END")
+    edges = (f"- {{from: {first}, to: {second}}}" for first, second in pairwise(names))
+    return "\n".join(["nodes:", *(f"  n{number}: {node}" for number, node in enumerate(nodes)), "edges:", *edges])
+
+
+def policy(*steps: str) -> str:
+    return "\n".join(["id: agf.sequential", "config:", "  steps:", *(f"  - {step}" for step in steps)])
+
+
+TEXTS: dict[str, tuple[dict[str, tuple[str, str, str]], Callable[..., str]]] = {
+    "pipeline": (PIPELINE, pipeline),
+    "plan": (PLAN, plan),
+    "graph": (GRAPH, graph),
+    "policy": (POLICY, policy),
+}
+
+
+class Case(NamedTuple):
+    """A text with mistakes, and its problems."""
+
+    names: tuple[str, ...]
+    language: str
+    text: str
+    problems: list[Found]
+
+
+def cases(language: str, count: int) -> Iterator[Case]:
+    table, text = TEXTS[language]
+    for names in permutations(table, count):
+        rows = [table[name] for name in names]
+        code_of_reference, unsure = VOID.get(language, ("", set()))
+        is_unsure = not unsure.isdisjoint(names[:1] if language == "pipeline" else names)
+        problems = [
+            (code, at.replace("NODE", f"n{number}"))
+            for number, (_, code, at) in enumerate(rows)
+            if not (is_unsure and code == code_of_reference)
+        ]
+        yield Case(names, language, text(*(row[0] for row in rows)), problems)
+
+
+SINGLE = [case for language in TEXTS for case in cases(language, 1)]
+
+
+@pytest.mark.parametrize("case", SINGLE, ids=lambda case: f"{case.language}: {case.names[0]}")
+def test_one_mistake_is_one_problem(case: Case) -> None:
+    assert told(case.text, case.language) == case.problems
+
+
+@pytest.mark.parametrize("language", TEXTS)
+def test_no_mistake_hides_another(language: str) -> None:
+    for case in cases(language, 2):
+        assert sorted(told(case.text, language)) == sorted(case.problems), case.text
+
+
+def test_a_misspelt_key_without_a_value_is_one_problem_of_an_edge() -> None:
+    text = "nodes:\n  a: {type: passthrough}\nedges: [{from: START, to: a}, {fom: , to: END}]\n"
+    assert told(text, "graph") == [("graph.unknown-key", "fom")]
