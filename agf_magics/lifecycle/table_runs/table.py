@@ -23,7 +23,7 @@ from ...journal.records.columns import read_columns, write_column
 from ...journal.records.records import Record
 from ...journal.row_records import RowOutcome, RowRecords
 from ...journal.secrets.masking import Secrets
-from ...languages.over import BODY, OVER, ROWS, SAME, OverTerms
+from ...languages.over import BODY, OVER, ROWS, SAME, OverTerms, inputs_of_row
 from ...pictures.amounts import counted
 from ...pictures.plain import untypeset
 from ...pictures.problems import brief_reason
@@ -185,8 +185,7 @@ class RowTable:
         """The input that the flow read for a row: the cells of the row, the values that all rows
         have in common, and the columns that are bound to another name."""
         same = fields_of(fields_of(input_of(self.run)).get(SAME))
-        bound = {name: row.input.get(column) for name, column in self.terms.rename.items()}
-        return {**same, **row.input, **bound}
+        return inputs_of_row(same, row.input, self.terms.rename)
 
     def column(self, name: str) -> list[Value]:
         """The values of a column (``name``, required), None for a row without a value. Raises
@@ -198,6 +197,12 @@ class RowTable:
         where the input has that column."""
         return f"run.{name}" if name in self.terms.columns else name
 
+    @cached_property
+    def _taken(self) -> frozenset[str]:
+        """The names that no column of the output and no added column can have."""
+        about = ("row", "repeat", *ABOUT)
+        return frozenset((*self.terms.columns, *about, *map(self.column_of, about)))
+
     def refresh(self) -> None:
         """Read the added columns again: the page, or another process, may have changed a label."""
         if (place := place_in_journal(self.run)) is not None:
@@ -206,7 +211,10 @@ class RowTable:
 
     def add_column(self, name: str, values: Sequence[Value]) -> None:
         """Add a column, or replace one that was added: ``name`` and a value for each row
-        (``values``), both required. The journal keeps it with the run."""
+        (``values``), both required. The journal keeps it with the run. Raises ValueError for the
+        name of another column; a column of the output with this name begins with ``output.``."""
+        if name in self._taken:
+            raise ValueError(f"the table has a column {name!r}: choose another name")
         if len(values) != len(self):
             raise ValueError(
                 f"a column of this table has {len(self):,} values, not {len(values):,}"
@@ -356,7 +364,7 @@ class RowTable:
         return numbers if self.terms.repeat == 1 else {**numbers, self.column_of("repeat"): repeat}
 
     def _outputs(self, row: TableRow, shown: bool) -> Cells:
-        taken = {*self.terms.columns, *ABOUT, "row", "repeat"}
+        taken = self._taken | self.added.keys()
         cells = row.returned_cells(shown)
         return {f"output.{n}" if n in taken else n: value for n, value in cells.items()}
 
@@ -438,8 +446,8 @@ class RowTable:
                 used["cost"] = float(used["cost"])
             if outcome:
                 status = "ok"
-            elif error is not None:
-                status = "failed"
+            elif error is not None or run.progress.status == "ok":
+                status = "failed"  # all rows have run; only the first failures are listed
             else:
                 status = NOT_RUN
             rows.append(
