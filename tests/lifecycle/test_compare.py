@@ -279,3 +279,20 @@ def test_a_comparison_says_what_was_reused_and_which_steps_have_no_call(registry
     ]
     assert compared.uncalled == ("same",)
     assert first.compare(past_run(registry, "pipeline", pipeline(LOAD))).uncalled == ("same",)
+
+
+def test_of_a_retried_call_the_last_outcomes_are_compared(registry: agf.Registry) -> None:
+    calls: list[int] = []
+
+    @agf.tool(registry=registry)
+    def shaky(goal: int) -> int:
+        calls.append(goal)
+        if len(calls) % 2:
+            raise ValueError("not yet")
+        return goal
+
+    agf.define("pipeline: main\nsteps:\n- tool: {name: shaky, args: {goal: !expr ctx.goal}, on_error: retry(1)}\n",
+               registry=registry)  # fmt: skip
+    first, other = (agf.runs(agf.run("main", {"goal": goal}, registry=registry).run_id) for goal in (1, 2))
+    (row,) = first.compare(other)
+    assert (row["same output"], row["same input"], row["differs"]) == (0, 0, "yes")
