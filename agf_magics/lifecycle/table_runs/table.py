@@ -138,11 +138,9 @@ class RowTable:
     @property
     def failed(self) -> list[int]:
         """The places of the rows that failed: ``[table[i] for i in table.failed]``."""
-        if self._records is not None:
-            return list(compress(range(len(self)), self._records.failed))
-        return list(
-            compress(range(len(self)), (row.status == "failed" for row in self._rows_in_memory))
-        )
+        if self._records is None:
+            return [at for at, row in enumerate(self._rows_in_memory) if row.status == "failed"]
+        return list(compress(range(len(self)), self._records.failed))
 
     @property
     def counts(self) -> dict[str, int]:
@@ -200,8 +198,8 @@ class RowTable:
     @cached_property
     def _taken(self) -> frozenset[str]:
         """The names that no column of the output and no added column can have."""
-        about = ("row", "repeat", *ABOUT)
-        return frozenset((*self.terms.columns, *about, *map(self.column_of, about)))
+        own = ("row", "repeat", *ABOUT)
+        return frozenset((*self.terms.columns, *own, *map(self.column_of, own)))
 
     def refresh(self) -> None:
         """Read the added columns again: the page, or another process, may have changed a label."""
@@ -211,14 +209,12 @@ class RowTable:
 
     def add_column(self, name: str, values: Sequence[Value]) -> None:
         """Add a column, or replace one that was added: ``name`` and a value for each row
-        (``values``), both required. The journal keeps it with the run. Raises ValueError for the
-        name of another column; a column of the output with this name begins with ``output.``."""
+        (``values``), both required. The journal keeps it with the run. A column of the output that
+        has this name gets the name ``output.NAME``. Raises ValueError for any other column's name."""
         if name in self._taken:
             raise ValueError(f"the table has a column {name!r}: choose another name")
         if len(values) != len(self):
-            raise ValueError(
-                f"a column of this table has {len(self):,} values, not {len(values):,}"
-            )
+            raise ValueError(f"a column here has {len(self):,} values, not {len(values):,}")
         self.added[name] = dict(enumerate(map(self.run.secrets.shown, values)))
         # Without a writable journal (it may be a colleague's), the scores are still in this table.
         with contextlib.suppress(JournalError):
@@ -442,14 +438,11 @@ class RowTable:
             error = failures.get(place)
             outcome = outcomes.get(place)
             used = {**outcome["used"]} if outcome else {}  # seconds, tokens, cost
-            if used.get("cost") is not None:
-                used["cost"] = float(used["cost"])
-            if outcome:
-                status = "ok"
-            elif error is not None or run.progress.status == "ok":
-                status = "failed"  # all rows have run; only the first failures are listed
-            else:
-                status = NOT_RUN
+            if (cost := used.get("cost")) is not None:
+                used["cost"] = float(cost)
+            # Only the first failures are listed. If the run ended well, all rows have run.
+            has_failed = error is not None or run.progress.status == "ok"
+            status = "ok" if outcome else "failed" if has_failed else NOT_RUN
             rows.append(
                 TableRow(
                     self.terms.number_of(place),
