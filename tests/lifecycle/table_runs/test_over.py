@@ -127,6 +127,11 @@ def test_a_frame_of_pandas_keeps_its_index_and_its_types(registry: agf.Registry,
             "day": pd.to_datetime(["2026-03-28 12:00", "2026-03-29 12:00", None]).tz_localize("Europe/Berlin"),
             "naive": pd.to_datetime(["2026-03-28", None, "2026-03-29"]),
             "span": pd.to_timedelta([1, 2, None], unit="h"),
+            "days": pd.Categorical(pd.to_datetime(["2026-03-28", None, "2026-03-29"])),
+            "spans": pd.Categorical(pd.to_timedelta([1, None, 2], unit="h")),
+            "grades": pd.Categorical([1, None, 2]),
+            "true": pd.Categorical([True, None, False]),
+            "nothing": pd.Categorical([None, None, None]),
             "text": ["x", None, "y"],
             "mixed": pd.Series([1, "a", None], dtype=object).to_numpy(),
         }
@@ -137,6 +142,16 @@ def test_a_frame_of_pandas_keeps_its_index_and_its_types(registry: agf.Registry,
     pd.testing.assert_frame_equal(result[list(frame.columns)], frame, check_freq=False, check_index_type=False)
     assert result.index.names == frame.index.names
     assert list(result["status"]) == ["ok", "ok", "failed"]
+
+
+def test_a_missing_cell_of_a_column_of_booleans_stays_missing(registry: agf.Registry) -> None:
+    deep: Any = []
+    for _ in range(300):
+        deep = [deep]
+    frame = pd.DataFrame({"n": [1, 2, 3], "flag": [True, True, False]})
+    frame["cell"] = pd.Series([1, deep, 3], dtype=object)
+    result = over(registry, frame).table.to_pandas()  # the row of the deep cell cannot be read
+    assert [None if pd.isna(flag) else bool(flag) for flag in result["flag"]] == [True, None, False]
 
 
 def test_a_broken_line_is_a_failed_row_with_its_number(registry: agf.Registry, folder: Path) -> None:
