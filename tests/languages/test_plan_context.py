@@ -795,7 +795,7 @@ def test_a_text_that_a_tool_refuses_needs_no_object_in_the_context(registry: agf
         return 1
 
     agf.tool(odd, registry=registry)
-    messages = [{"type": "data", "data": 5}, {"type": "state", "state": {"name": 1}}]
+    messages: list[dict[str, Any]] = [{"type": "data", "data": 5}, {"type": "state", "state": {"name": 1}}]
     registry.contexts.named("p").log = Log(messages)
     ended = run(plan("_tool: odd, n: name", context="p"), registry, raises=False)
     assert ended.error is not None
