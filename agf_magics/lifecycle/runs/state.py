@@ -18,7 +18,7 @@ from ...engine.linking.linked import Linked
 from ...engine.run_options import RunOptions
 from ...engine.runner import RunCounts, clock
 from ...flow.flow import Flow
-from ...flow.progress.events import Event, RunEnded, StepAbandoned
+from ...flow.progress.events import CancelAsked, Event, RunEnded, StepAbandoned
 from ...flow.progress.progress import Progress
 from ...flow.protocols import FlowInput, FlowResult
 from ...journal.database.store import Store
@@ -150,6 +150,11 @@ class RunState:
             self.reason = reason  # the driver reads it when it starts the job
             if self.stop is not None:
                 self.stop()
+
+    def tell_cancelling(self) -> None:
+        """Emit that the run is being cancelled. Called on its loop, as for every event."""
+        if self.progress.status == "running" and not self.progress.is_cancelling:
+            self.emit(CancelAsked(clock()))
 
     def leave_open(self) -> None:
         """Journal no end that an interrupt caused: the process is exiting, and the run counts as
