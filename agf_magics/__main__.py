@@ -58,20 +58,28 @@ def main(argv: Sequence[str] | None = None) -> int:
     source, words = as_typed("agf-magics", sys.argv[1:] if argv is None else argv)
     try:
         return _act(source, words)
-    except DefinitionError as error:
-        place = error.diagnostic.span
-        is_typed = place is not None and place.source is source
-        head = "agf-magics: error" if is_typed else "DefinitionError"
-        problems = DefinitionError(*map(with_option, error.diagnostics))
-        tell(wrap(f"{head}: {problems}"))
-        return 2 if is_typed else 1
-    except AgfError as error:
-        tell(wrap(f"{type(error).__name__}: {error}"))
-        return 1
-    except NoOutput as error:
-        return end_without_output(error)
+    except (AgfError, NoOutput) as error:
+        return _tell_error(error, source)
+    except ExceptionGroup as group:
+        # The output is least: whoever does not read it may still want the files.
+        return min([_tell_error(error, source) for error in group.exceptions])
     except KeyboardInterrupt:
         return INTERRUPTED
+
+
+def _tell_error(error: Exception, source: Source) -> int:
+    """Print an error of the line ``source``, or of what the line did. Returns the exit code."""
+    if isinstance(error, NoOutput):
+        return end_without_output(error)
+    if not isinstance(error, DefinitionError):
+        tell(wrap(f"{type(error).__name__}: {error}"))
+        return 1
+    place = error.diagnostic.span
+    is_typed = place is not None and place.source is source
+    head = "agf-magics: error" if is_typed else "DefinitionError"
+    problems = DefinitionError(*map(with_option, error.diagnostics))
+    tell(wrap(f"{head}: {problems}"))
+    return 2 if is_typed else 1
 
 
 def _act(source: Source, words: Sequence[Token]) -> int:

@@ -21,7 +21,16 @@ from ..commands.command_line import FOR_SCORES
 from ..commands.line import ParsedLine
 from ..commands.options import FOR_LIMITS
 from ..commands.output_files import unwritable
-from ..commands.values import amount, count, inputs, limits_of, recording_of, rows_of, workers_of
+from ..commands.values import (
+    amount,
+    count,
+    inputs,
+    limits_of,
+    recording_of,
+    rows_of,
+    with_place_of,
+    workers_of,
+)
 from ..commands.words import Token
 from ..engine.host.hold_interrupts import hold_interrupts
 from ..engine.run_options import RunOptions
@@ -29,10 +38,11 @@ from ..engine.runner import clock
 from ..languages.over import OVER
 from ..lifecycle.launch.driving import wait_for
 from ..lifecycle.launch.launch import start_run
+from ..lifecycle.past.past_run import find_past_run
 from ..lifecycle.past.resume import resume_run
 from ..lifecycle.runs.run import RunInterrupted, state_of
 from ..lifecycle.scoring.checks import OK, CheckReport, compute_figures
-from ..lifecycle.scoring.scorers import name_scorers, score_over
+from ..lifecycle.scoring.scorers import check_column, name_scorers, score_over
 from ..lifecycle.table_runs.table import FIGURES, TABLE, RowTable, check_target
 from ..limits.limits import Limits
 from ..pictures.pages.parts import LiveLine, progress_text
@@ -42,7 +52,7 @@ from ..text.folder import notebook_folder
 from ..text.source import unwritable_reason
 from ..text.suggestions import suggest
 from .setting_up import SETTINGS
-from .streams import printable_json, save_file, say, tell, write
+from .streams import EachPart, printable_json, save_file, say, tell, write
 from .tools import import_tools
 
 INTERRUPTED = 130
@@ -55,7 +65,9 @@ def run(parsed: ParsedLine) -> int:
     values = inputs(parsed, None) or None
     over = rows_of(parsed, None, FOR_SCORES)
     limits = limits_of(parsed, settings.current.settings.limits)
-    return _run_to_end(parsed, limits, lambda options: start_run(file, values, options, over))
+    return _run_to_end(
+        parsed, limits, lambda options: start_run(file, values, options, over), lambda: over
+    )
 
 
 def resume(parsed: ParsedLine) -> int:
@@ -66,18 +78,29 @@ def resume(parsed: ParsedLine) -> int:
     limits: Limits | None = None
     if any(option.flag in parsed for option in FOR_LIMITS):
         limits = limits_of(parsed, settings.current.settings.limits)
-    return _run_to_end(parsed, limits, lambda options: resume_run(name, values, options))
+    return _run_to_end(
+        parsed,
+        limits,
+        lambda options: resume_run(name, values, options),
+        lambda: find_past_run(name).table,
+    )
 
 
 def _run_to_end(
-    parsed: ParsedLine, limits: Limits | None, start: Callable[[RunOptions], agf.Run]
+    parsed: ParsedLine,
+    limits: Limits | None,
+    start: Callable[[RunOptions], agf.Run],
+    table: Callable[[], object],
 ) -> int:
-    """Start a run with the options of the line, wait for its end, and write its output and files. Returns
-    the exit code, or raises the error of the run if the progress does not show it."""
+    """Start a run with the options of the line, wait for its end, and write its output and files.
+    ``table``: the rows of the run. Returns the exit code, or raises the error of the run if the progress
+    does not show it."""
     quiet = "--quiet" in parsed
     scores = [_score(word) for word in parsed.words("--score")]
     # Done first: a wrong score is an error before anything is paid for.
     name_scorers(scores, default())
+    if (against := parsed.word("--against")) is not None:
+        with_place_of(against, lambda: check_column(against.text, table()))
     _check_targets(parsed)
     options = RunOptions(
         dry="--dry" in parsed,
@@ -87,19 +110,20 @@ def _run_to_end(
     )
     run = _wait(lambda: start(options), quiet)
     _tell_how_it_went(parsed, run)
-    # A report is written also for a failed run.
-    for word in parsed.words("--report"):
-        save_file(word, partial(agf.report, run))
-    if state_of(run).is_interrupted:
-        return INTERRUPTED
-    # The progress shows the error.
-    if run.error is not None and not quiet:
-        return 1
-    run.result()
-    if options.dry:
-        say(run.note)
-        return 0
-    return _write_output(parsed, run, scores)
+    with EachPart() as part:
+        # A report is written also for a failed run.
+        for word in parsed.words("--report"):
+            part(partial(save_file, word, partial(agf.report, run)))
+        if state_of(run).is_interrupted:
+            return INTERRUPTED
+        # The progress shows the error.
+        if run.error is not None and not quiet:
+            return 1
+        run.result()
+        if options.dry:
+            say(run.note)
+            return 0
+        return _write_output(parsed, run, scores, part)
 
 
 def _score(word: Token) -> Any:
@@ -169,45 +193,52 @@ def _to_resume(parsed: ParsedLine, run: agf.Run) -> str:
     return " ".join([f"agf-magics resume {run.run_id}", *words])
 
 
-def _write_output(parsed: ParsedLine, run: agf.Run, scores: Sequence[Any]) -> int:
+def _write_output(parsed: ParsedLine, run: agf.Run, scores: Sequence[Any], part: EachPart) -> int:
     """Write the output of a run, and the files that the line asks for. Returns the exit code."""
-    # The files are written even if the output cannot be: models have been paid for them.
-    try:
-        if run.flow.language == OVER:
-            return _write_rows(parsed, run.table, scores)
-        write(printable_json(run.output))
-        return 0
-    finally:
-        for word in parsed.words("--record"):
-            save_file(word, partial(agf.record, run))
-        for word in parsed.words("--export"):
-            for file in agf.export(run, word.text):
-                tell(f"wrote {file}")
+    for word in parsed.words("--record"):
+        part(partial(save_file, word, partial(agf.record, run)))
+    for word in parsed.words("--export"):
+        part(partial(_export, run, word.text))
+    if run.flow.language == OVER:
+        return int(not _write_rows(parsed, run.table, scores, part))
+    part(lambda: write(printable_json(run.output)))
+    return 0
 
 
-def _write_rows(parsed: ParsedLine, table: RowTable, scores: Sequence[Any]) -> int:
+def _export(run: agf.Run, folder: str) -> None:
+    for file in agf.export(run, folder):
+        tell(f"wrote {file}")
+
+
+def _write_rows(parsed: ParsedLine, table: RowTable, scores: Sequence[Any], part: EachPart) -> bool:
     """Score the rows of a run, save the files that the line names, and print the figures. Returns
-    1 if a figure is below ``--fail-below``, or, without that option, if a row failed."""
-    if scores:
-        comparison = score_over(
-            table,
-            *scores,
-            against=parsed.text("--against"),
-            seed=count(parsed, "--seed", None),
-            yes="--yes" in parsed,
-        )
-        tell(str(comparison))
-    least = amount(parsed, "--fail-below", None)
-    names = list(table.scores) or [OK]
+    whether no figure is below ``--fail-below``, or, without that option, whether no row failed."""
+    is_scored = not scores or part(partial(_score_rows, parsed, table, scores))
+    for word in parsed.words("--save"):
+        part(partial(save_file, word, table.save_noted))
+    if not is_scored:
+        return False
     figures = compute_figures(table)
+    part(lambda: write(printable_json({**table.counts, "figures": figures})))
     floors = {OK: 1.0}
-    if least is not None:
-        floors = {name: least for name in names if name in figures}
+    if (least := amount(parsed, "--fail-below", None)) is not None:
+        names = list(table.scores) or [OK]
+        # Labels that are only counted have no figure. A line without any figure is refused.
+        floors = dict.fromkeys([name for name in names if name in figures] or names, least)
     report = CheckReport(table, floors, parsed.text("--against"))
-    for flag, save in (("--save", table.save_noted), ("--figures", report.save)):
-        for word in parsed.words(flag):
-            save_file(word, save)
-    write(printable_json({**table.counts, "figures": report.figures}))
+    for word in parsed.words("--figures"):
+        part(partial(save_file, word, report.save))
     for name, figure in report.missed.items():
         tell(f"{name} is {figure:.3g}, below {floors[name]:.3g}")
-    return int(not report.passed)
+    return report.passed
+
+
+def _score_rows(parsed: ParsedLine, table: RowTable, scores: Sequence[Any]) -> None:
+    comparison = score_over(
+        table,
+        *scores,
+        against=parsed.text("--against"),
+        seed=count(parsed, "--seed", None),
+        yes="--yes" in parsed,
+    )
+    tell(str(comparison))

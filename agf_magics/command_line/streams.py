@@ -12,10 +12,12 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from types import TracebackType
 
 from ..commands.output_files import write_with
 from ..commands.words import Token
 from ..pictures.plain import plain
+from ..text.diagnostics import AgfError
 from ..text.source import path_error_reason
 from ..text.visible import visible
 from ..values.as_json import as_json
@@ -58,6 +60,36 @@ def save_file(word: Token, save: Callable[[Path], object]) -> None:
     somebody reads stderr."""
     with suppress(BrokenPipeError):
         write_with(word, save, sys.stderr)
+
+
+class EachPart:
+    """Makes each part of an output even if another one fails. The errors are raised at the end of the
+    block: one as it is, several as an ExceptionGroup."""
+
+    def __init__(self) -> None:
+        self._errors = list[AgfError | NoOutput]()
+
+    def __enter__(self) -> EachPart:
+        return self
+
+    def __call__(self, make: Callable[[], object]) -> bool:
+        """Make a part. Returns whether it could be made."""
+        try:
+            make()
+        except (AgfError, NoOutput) as error:
+            self._errors.append(error)
+            return False
+        return True
+
+    def __exit__(
+        self, kind: object, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if not self._errors or not isinstance(error, AgfError | NoOutput | None):
+            return
+        errors = [*self._errors, error] if error is not None else self._errors
+        if len(errors) > 1:
+            raise ExceptionGroup("several parts of the output failed", errors) from None
+        raise errors[0]
 
 
 def printable_json(value: Value) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TextIO
 
 from ..text.diagnostics import DefinitionError
+from ..text.replaced_file import replaced_file
 from ..text.shorten import shorten
 from ..text.source import UNUSABLE, path_error_reason
 from .words import Token, line_error
@@ -17,7 +18,8 @@ def write_file(word: Token, text: str) -> None:
 
     def write(path: Path) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        with replaced_file(path) as file:
+            file.write(text)
         return path
 
     write_with(word, write)

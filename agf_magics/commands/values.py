@@ -323,6 +323,9 @@ def _file(word: Token) -> Any:
     problems = Diagnostics()
     nodes = documents(Source(str(path), text), problems)
     problems.refuse()
+    if len(nodes) > 1:
+        message = f"{word.text!r} has {len(nodes):,} documents, and --input takes one"
+        raise line_error("input", message, word)
     return plain(nodes[0]) if nodes else None
 
 

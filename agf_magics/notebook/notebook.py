@@ -275,9 +275,11 @@ class Notebook:
         this cell has printed; None: an earlier cell registered the flow and printed its warnings."""
         shown = flow.warnings if shown is None else shown
         if request.scores:
-            from ..lifecycle.scoring.scorers import name_scorers
+            from ..lifecycle.scoring.scorers import check_column, name_scorers
 
             name_scorers(request.scores, self.registry)  # before the run is paid for
+            if request.against is not None:
+                check_column(request.against, request.over)
         if request.save is not None:
             from ..lifecycle.table_runs.table import TABLE, check_target
 
@@ -336,20 +338,23 @@ class Notebook:
 
     def _finish_rows(self, run: run_module.Run, request: RunRequest) -> None:
         """Score the rows of a run over a table, and save its table, as the line says."""
-        if request.scores:
-            from ..lifecycle.scoring.scorers import score_over
+        try:
+            if request.scores:
+                from ..lifecycle.scoring.scorers import score_over
 
-            scores = score_over(
-                run,
-                *request.scores,
-                against=request.against,
-                seed=request.seed,
-                registry=self.registry,
-            )
-            show({"text/html": scores._repr_html_(), "text/plain": repr(scores)})
-        if request.save is not None:
-            place = request.save
-            print(f"wrote {with_place_of(place, lambda: run.table.save_noted(place.text))}")
+                scores = score_over(
+                    run,
+                    *request.scores,
+                    against=request.against,
+                    seed=request.seed,
+                    registry=self.registry,
+                )
+                show({"text/html": scores._repr_html_(), "text/plain": repr(scores)})
+        finally:
+            # Saved also if a judge fails: the rows have been paid for.
+            if request.save is not None:
+                place = request.save
+                print(f"wrote {with_place_of(place, lambda: run.table.save_noted(place.text))}")
 
     def adopt(
         self, run: run_module.Run, display: view.View, out: str | None, is_last: bool = True

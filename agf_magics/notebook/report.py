@@ -40,6 +40,7 @@ from ..pictures.row_words import does, listed, shown_name
 from ..pictures.text_tables import drop_empty_columns, table_html
 from ..pictures.values import shown_html
 from ..text.diagnostics import AgfError
+from ..text.replaced_file import replaced_file
 from ..version import __version__
 from .display.conversation import message_html
 from .explorer.calls import PAGE, whole_calls
@@ -100,7 +101,8 @@ def report(
         else _run_page(run, most)
     )
     target = Path(path)
-    target.write_text(page, encoding="utf-8", errors="backslashreplace", newline="\n")
+    with replaced_file(target) as file:
+        file.write(page)
     return target
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TextIO
@@ -12,13 +13,21 @@ from typing import TextIO
 @contextlib.contextmanager
 def replaced_file(path: Path) -> Iterator[TextIO]:
     """A stream for the new text of the file ``path``. The file is replaced when the block ends
-    without an error. Raises OSError."""
-    part = path.with_name(f"{path.name}.part")
+    without an error; a link stays, and what is no file, such as a pipe, gets the text at once. Raises
+    OSError."""
+    target = Path(os.path.realpath(path))
+    is_other = target.exists() and not target.is_file()
+    part = target if is_other else target.with_name(f"{target.name}.part")
     try:
         # A lone surrogate is written as its JSON escape.
         with part.open("w", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
             yield file
-        os.replace(part, path)
+        if is_other:
+            return
+        if target.exists():
+            shutil.copymode(target, part)
+        os.replace(part, target)
     finally:
-        with contextlib.suppress(OSError):
-            part.unlink(missing_ok=True)
+        if not is_other:
+            with contextlib.suppress(OSError):
+                part.unlink(missing_ok=True)

@@ -26,7 +26,26 @@ FILES = {
     "a/same.yaml": "pipeline: same\nsteps:\n- transform: {value: '1'}\n",
     "b/same.yaml": "pipeline: same\nsteps:\n- transform: {value: '2'}\n",
     "t.csv": "x\n1\n",
-    "tools.py": "from agf_magics import tool\n\n\n@tool\ndef many() -> list[int]:\n    return list(range(50_000))\n",
+    "tools.py": """
+import sys
+from agf_magics import tool
+
+@tool
+def many() -> list[int]:
+    return list(range(50_000))
+
+@tool
+def odd(x: int) -> int:
+    print("called", file=sys.stderr)
+    if x % 2 == 0:
+        raise ValueError("even")
+    return x
+""",
+    "row.yaml": "pipeline: row\nsteps:\n- tool: {name: odd, args: {x: !expr ctx.x}}\n",
+    "rows.csv": "x,right\n1,a\n2,b\n",
+    "even.csv": "x,right\n2,a\n",
+    "scores.py": "def good(o):\n    return 1\n\ndef label(o):\n    return 'a'\n\ndef fails(o):\n    1 / 0\n",
+    "judge.yaml": "pipeline: judge\nsteps:\n- tool: {name: judged}\n",
     "pyproject.toml": "",
 }
 
@@ -88,6 +107,87 @@ def test_an_output_that_cannot_be_written_is_reported(folder: Path, command: str
 def test_the_recording_is_written_even_if_nobody_reads_the_output(folder: Path) -> None:
     assert shell(folder, f"{LONG} --quiet --record calls.jsonl | head -1").returncode == 141
     assert "many" in (folder / "calls.jsonl").read_text()
+
+
+FULL = "ln -s /dev/full full{}; agf run"
+"""A line that begins with it has a file that cannot be written: it is known only when it is tried."""
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device")
+@pytest.mark.parametrize(
+    ("line", "written"),
+    [
+        (FULL.format(".html") + " one.yaml --report full.html --record r.jsonl", ["r.jsonl"]),
+        (FULL.format(".jsonl") + " one.yaml --record full.jsonl --report r.html", ["r.html"]),
+        (
+            FULL.format(".jsonl") + " row.yaml --tools tools.py --over t.csv --save full.jsonl --record r.jsonl",
+            ["r.jsonl"],
+        ),
+        (FULL.format(".csv") + " row.yaml --tools tools.py --over t.csv --save full.csv --figures f.json", ["f.json"]),
+        (
+            FULL.format(".json") + " row.yaml --tools tools.py --over t.csv --save t.jsonl --figures full.json",
+            ["t.jsonl"],
+        ),
+        ("agf run one.yaml --export new --record r.jsonl", ["r.jsonl"]),
+        (
+            FULL.format(".csv") + " row.yaml --tools tools.py --over t.csv --save full.csv --report r.html"
+            " --score scores.py:label --fail-below 1",
+            ["r.html"],
+        ),
+    ],
+)
+def test_a_file_that_cannot_be_written_loses_no_other_part(folder: Path, line: str, written: list[str]) -> None:
+    completed = shell(folder, f"{line} --quiet")
+    assert completed.returncode != 0
+    assert completed.stdout
+    for name in written:
+        assert (folder / name).stat().st_size, name
+
+
+def test_each_part_that_cannot_be_written_is_told(folder: Path) -> None:
+    completed = shell(folder, "agf run one.yaml --quiet --export new > /dev/full")
+    assert "exports nothing" in completed.stderr
+    assert "the output cannot be written" in completed.stderr
+
+
+ROWS = "agf run row.yaml --tools tools.py --quiet --over"
+
+
+@pytest.mark.parametrize(
+    ("line", "status"),
+    [
+        (f"{ROWS} rows.csv --fail-below 0.5", 0),
+        (f"{ROWS} rows.csv --fail-below 0.6", 1),
+        (f"{ROWS} even.csv --fail-below 0.1", 1),
+        (f"{ROWS} even.csv --score scores.py:good --fail-below 0.1", 1),
+        (f"{ROWS} rows.csv --score scores.py:good --fail-below 0.5", 0),
+        (f"{ROWS} rows.csv --score scores.py:fails --fail-below 0.1", 1),
+        (f"{ROWS} rows.csv --score scores.py:fails --score scores.py:good --fail-below 0.1", 1),
+        (f"{ROWS} rows.csv --score scores.py:label --fail-below 0.1", 1),
+        (f"{ROWS} rows.csv --score scores.py:label --score scores.py:good --fail-below 0.5", 0),
+        (f"{ROWS} rows.csv --score scores.py:label --against right --fail-below 0.5", 0),
+    ],
+)
+def test_a_figure_below_the_least_one_ends_with_1(folder: Path, line: str, status: int) -> None:
+    completed = shell(folder, f"{line} --save saved.csv")
+    assert completed.returncode == status, completed.stderr
+    assert json.loads(completed.stdout)["figures"]
+    assert (folder / "saved.csv").exists()
+
+
+def test_a_wrong_column_of_labels_is_an_error_before_the_first_call(folder: Path) -> None:
+    label = "--score scores.py:label --against"
+    completed = shell(folder, f"{ROWS} rows.csv {label} wrong")
+    assert completed.returncode == 2
+    assert "the table has no column 'wrong'" in completed.stderr
+    assert "called" not in completed.stderr
+
+
+def test_the_rows_are_saved_if_a_judge_fails(folder: Path) -> None:
+    completed = shell(folder, f"{ROWS} rows.csv --define judge.yaml --score judge --save saved.csv")
+    assert completed.returncode == 1
+    assert "judged" in completed.stderr
+    assert "even" in (folder / "saved.csv").read_text()
 
 
 @pytest.mark.parametrize("file", ["warned.yaml", "unknown.yaml"])

@@ -164,10 +164,20 @@ def test_a_wrong_value_is_named_in_the_error(function: Any, why: str) -> None:
         assert summary.mean is None or math.isfinite(summary.mean.mean)
 
 
-@pytest.mark.parametrize("function", [lambda output: "a label", lambda output: math.nan])
-def test_a_least_number_of_a_score_without_numbers_says_so(function: Any) -> None:
+def test_a_least_number_of_a_score_without_numbers_says_so() -> None:
     with pytest.raises(agf.DefinitionError, match="the score '<lambda>' has no numbers"):
-        agf.check_over("same", ROWS, score=function, at_least={"<lambda>": 0.5})
+        agf.check_over("same", ROWS, score=lambda output: "a label", at_least={"<lambda>": 0.5})
+
+
+def fail(output: Any) -> float:
+    raise ValueError("no score")
+
+
+@pytest.mark.parametrize("function", [fail, lambda output: math.nan, lambda output: None])
+def test_a_score_that_no_row_has_is_0(function: Any) -> None:
+    with pytest.raises(agf.CheckFailed) as error:
+        agf.check_over("same", ROWS, score=function, at_least={function.__name__: 0.5})
+    assert error.value.report.figures[function.__name__] == 0
 
 
 @pytest.mark.parametrize("least", [0.5, {"one": "0.5"}, {"one": math.nan}, {"one": math.inf}, {"one": None}, ["one"]])

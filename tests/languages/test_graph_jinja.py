@@ -283,6 +283,21 @@ def test_an_opaque_value_is_refused_where_it_is_read() -> None:
     assert prompt.fill({"one": 1}, {"one": {"name": "Ada"}, "other": SimpleNamespace()}) == "Ada 1"
 
 
+def test_a_name_that_a_template_sets_itself_needs_no_value_of_the_state() -> None:
+    text = "{% for one in items %}{{ one }}{% endfor %}{% set two = 2 %}{{ two }}{{ items }}"
+    prompt, _ = read_template(text)
+    assert [slot.names for slot in prompt.slots] == [("items",), ("items",)]
+    values = {"items": ["a"], "one": SimpleNamespace(), "two": SimpleNamespace()}
+    assert prompt.fill({}, values) == "a2['a']"
+
+
+def test_a_name_that_a_template_may_set_before_is_not_certain() -> None:
+    for text in ("{% if x %}{% set a = 1 %}{% endif %}{{ a }}", "{{ a }}{% set a = 1 %}", "{{ range }}"):
+        prompt, _ = read_template(text)
+        assert prompt.slots[-1].names[0] in ("a", "range")
+        assert not any(slot.certain for slot in prompt.slots if slot.names[0] != "x")
+
+
 def test_the_names_that_a_template_reads_are_known() -> None:
     prompt, _ = read_template("{% for x in xs %}{{ x }}{{ y.z }}{{ state.q.r }}{% endfor %}{{ w | default(1) }}")
     assert [(slot.names, slot.in_state, slot.certain) for slot in prompt.slots] == [

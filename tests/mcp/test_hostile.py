@@ -108,6 +108,18 @@ def test_a_malformed_message_is_skipped_with_a_note() -> None:
     assert {problem.code for problem in server.problems} == {"mcp.noise"}
 
 
+@pytest.mark.parametrize("mode", ["leaks", "leaks-refusing"])
+def test_a_secret_that_a_cut_or_an_unseen_character_divides_is_masked(mode: str, monkeypatch: Any) -> None:
+    monkeypatch.setenv("SECRET_OF_TESTS", "s3cr" + "Q" * 36)
+    server = connect(mode, env={"SECRET": "$SECRET_OF_TESTS"})
+    failure = failed()
+    assert "•••" in failure.message
+    assert until(lambda: "•••" in server.log)
+    for text in (failure.message, server.log, notes(server)):
+        assert "s3cr" not in text
+        assert "QQQ" not in text
+
+
 def test_a_flood_on_stderr_is_kept_in_part() -> None:
     server = connect("stderr")
     assert call("bad__go").output == "done"

@@ -102,6 +102,15 @@ def test_a_context_is_saved_and_loaded_with_a_message_on_each_line(ran_report: S
     assert ran_report.good("%context copy †state.twice").value == 8
 
 
+def test_a_text_that_is_no_utf8_is_saved_escaped_in_place_of_the_file_before(ran_report: Shell) -> None:
+    ran_report.good("import agf_magics as agf\n@agf.tool\ndef half() -> str: return 'a\\udcff'")
+    ran_report.good("%%plan half --run --quiet\n- {_tool: half, _outputPath: †state.half}")
+    Path("half.jsonl").write_text("precious")
+    ran_report.good("%context half --save half.jsonl")
+    ran_report.good("%context copy --load half.jsonl")
+    assert ran_report.good("%context copy †state.half").value == "a\udcff"
+
+
 def test_a_plan_continues_the_context_that_its_line_names(ran_report: Shell) -> None:
     ran_report.good(
         "%%plan more --run --quiet --context report\n- {_tool: double, number: †state.twice, _outputPath: †state.four}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,29 @@ def test_the_new_text_takes_the_place_of_the_file(before: str, tmp_path: Path) -
         assert (path.read_text() if path.exists() else "") == before
     assert path.read_bytes() == b"new\n"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_link_and_the_rights_of_a_file_stay(tmp_path: Path) -> None:
+    path, link = tmp_path / "run.json", tmp_path / "link.json"
+    path.write_text("old")
+    path.chmod(0o600)
+    link.symlink_to(path)
+    with replaced_file(link) as file:
+        file.write("new")
+    assert link.is_symlink()
+    assert (path.read_text(), path.stat().st_mode & 0o777) == ("new", 0o600)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device")
+def test_what_is_no_file_is_written_to(tmp_path: Path) -> None:
+    link = tmp_path / "link"
+    for device, error in (("/dev/null", None), ("/dev/full", OSError)):
+        link.unlink(missing_ok=True)
+        link.symlink_to(device)
+        with pytest.raises(error) if error else contextlib.nullcontext(), replaced_file(link) as file:
+            file.write("new")
+        assert link.is_symlink()
+        assert not Path(device).is_file()
 
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])

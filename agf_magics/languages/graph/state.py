@@ -15,7 +15,7 @@ from ...flow.flow import named_values
 from ...flow.protocols import FlowInput, FlowResult, Frame, Outcome
 from ...text.diagnostics import Diagnostic, StepError
 from ...text.source import Span
-from ...values.value import Value
+from ...values.value import Value, equal
 from .expressions.operators import combine
 from .expressions.value_errors import describe
 from .takes import TYPES
@@ -205,16 +205,31 @@ def _reduce(reducer: str, before: Value, value: Value) -> Value:
 
 
 def _new_part(before: Value, value: Value) -> Value:
-    """The addition of ``value`` to ``before``: the rest of a list or a text that begins with
-    ``before``, the difference of two numbers, or else the whole value."""
-    if (
-        isinstance(before, list | str)
-        and type(value) is type(before)
-        and value[: len(before)] == before
-    ):
+    """The addition of ``value`` to ``before``: the other elements of a list that has those of
+    ``before``, the rest of a text that begins with ``before``, the difference of two numbers, or
+    else the whole value."""
+    if type(before) is list and type(value) is list:
+        # `sorted_add` puts the new elements between the old ones, after it has sorted these.
+        for old in (before, sorted(before, key=_index)):
+            if (others := _others(value, old)) is not None:
+                return others
+    if type(before) is str and type(value) is str and value.startswith(before):
         return value[len(before) :]
     numbers = type(before) in (int, float) and type(value) in (int, float)
     return value - before if numbers else value
+
+
+def _others(items: list[Value], old: list[Value]) -> list[Value] | None:
+    """The items that are not those of ``old``; None: they do not have all of ``old`` in its
+    order."""
+    others = list[Value]()
+    found = 0
+    for item in items:
+        if found < len(old) and equal(item, old[found]):
+            found += 1
+        else:
+            others.append(item)
+    return others if found == len(old) else None
 
 
 def _index(item: Value) -> float:

@@ -221,9 +221,11 @@ def vendor(policy: Policy) -> tuple[Step, ...]:
 
 
 def _steps(policy: Policy, key: str) -> tuple[tuple[Step, ...], list[str]]:
-    """The steps of a list that runs in order, and their aliases."""
+    """The steps of a list that runs in order, and the alias of each."""
     steps: list[Step] = []
+    aliases: list[str] = []
     ran: dict[str, None] = {}
+    """The aliases of the earlier steps; the latest one is the last."""
     for index, entry in enumerate(policy.config.entries(key)):
         alias = alias_of(entry)
         call = policy.step(
@@ -231,8 +233,10 @@ def _steps(policy: Policy, key: str) -> tuple[tuple[Step, ...], list[str]]:
         )
         if call is not None and alias is not None:
             steps.append(call)
+            aliases.append(alias)
+            ran.pop(alias, None)
             ran[alias] = None
-    return tuple(steps), list(ran)
+    return tuple(steps), aliases
 
 
 def _matches(condition: Condition) -> Computed:

@@ -12,6 +12,7 @@ from ...languages.plan import Log, resolve
 from ...languages.plan.log.lines import format_lines, parse_lines
 from ...languages.plan.log.reference import parse, references
 from ...text.diagnostics import DefinitionError, Diagnostic, StepError
+from ...text.replaced_file import replaced_file
 from ...text.source import Source
 from ...values.extent import TooDeep
 from ...values.unread import read_all
@@ -125,9 +126,8 @@ class NamedContext(Sequence[Mapping[str, Value]]):
 
         ``path``: the file to write; an existing file is replaced. Required.
         """
-        Path(path).write_text(
-            "".join(f"{line}\n" for line in format_lines(self.log)), encoding="utf-8"
-        )
+        with replaced_file(Path(path)) as file:
+            file.writelines(f"{line}\n" for line in format_lines(self.log))
 
     def load(self, path: str | Path) -> None:
         """Start a new context of this name with the messages of a file.

@@ -19,6 +19,7 @@ from ...pictures.plain import html, untypeset
 from ...pictures.text_tables import table_html
 from ...pictures.value_line import cell_text
 from ...text.diagnostics import AgfError, DefinitionError, Diagnostic
+from ...text.replaced_file import replaced_file
 from ...text.source import UNUSABLE, path_error_reason
 from ...text.suggestions import suggest
 from ...values.as_json import as_json
@@ -26,7 +27,7 @@ from ...values.value import Value
 from ..launch.launch import run
 from ..table_runs.score_table import Scores
 from ..table_runs.table import FIGURES, RowTable, check_target
-from .scorers import Score, name_scorers, score_over
+from .scorers import Score, check_column, name_scorers, score_over
 
 OK = "ok"
 """The name of the share of rows that did not fail, which every check has."""
@@ -122,7 +123,8 @@ class CheckReport:
         check_target(target, FIGURES)
         try:
             text = self._page() if target.suffix.lower() == ".html" else _json(self.as_json())
-            target.write_text(text, encoding="utf-8", errors="backslashreplace")
+            with replaced_file(target) as file:
+                file.write(text)
         except UNUSABLE as error:
             message = f"{str(target)!r} cannot be written: {path_error_reason(error)}"
             raise DefinitionError(Diagnostic("over.file", message)) from None
@@ -197,11 +199,13 @@ class CheckReport:
 
 def compute_figures(table: RowTable) -> dict[str, float]:
     """The figures by name: the share of rows that did not fail, and each score over all rows. A row
-    without a value counts as 0."""
+    without a value counts as 0, also if no row has one. Labels without right ones have no figure."""
     total = len(table)
     figure_by_score = {OK: table.counts.get("ok", 0) / total}
     for name, score in table.scores.items():
-        if score.mean is not None:
+        if not score.rows:
+            figure_by_score[name] = 0.0
+        elif score.mean is not None:
             figure_by_score[name] = score.mean.mean * score.rows / total
         elif score.against:
             figure_by_score[name] = score.equal / total
@@ -255,6 +259,8 @@ def check_over(
     _refuse_no_numbers(floors)
     scores = [score] if isinstance(score, str | Flow) or not isinstance(score, Sequence) else score
     name_scorers(scores, default(registry))
+    if against is not None:
+        check_column(against, over)
     ended = run(flow, over=over, registry=registry, limits=limits, reuse=reuse, on=on)
     score_over(ended, *scores, against=against, seed=seed, registry=registry)
     return CheckReport(ended.table, floors, against).refuse()

@@ -20,6 +20,7 @@ from ...text.diagnostics import DefinitionError, Diagnostic
 from ...text.raised import describe_exception
 from ...text.suggestions import suggest
 from ...values.tables.rows import ValueRows
+from ...values.tables.tables import open_rows
 from ...values.value import Value, settle, type_name
 from ..launch import launch
 from ..launch.find_flow import find_flow
@@ -63,11 +64,8 @@ def score_over(
     table = table_of(run)
     registry = default(registry)
     rows = list(table.rows())
-    names = [*table.terms.columns, *table.added]
-    if against is not None and against not in names:
-        hint = suggest(against, names, "the columns")
-        message = f"the table has no column {against!r}"
-        raise DefinitionError(Diagnostic("over.column", message, hint=hint))
+    if against is not None:
+        check_column(against, table)
     right = table.column(against) if against is not None else [None] * len(rows)
     scored_rows = [
         ScoredRow(row.number, None if label is None else str(label))
@@ -117,6 +115,19 @@ def name_scorers(
         hint = "give each a name of its own: def NAME(output, row): …"
         raise DefinitionError(Diagnostic("score.double", message, hint=hint))
     return scorers
+
+
+def check_column(against: str, table: object) -> None:
+    """Raise DefinitionError if a table has no column ``against``. ``table``: that of a run, or what a
+    run is given as ``over``. It is called before a run, so that nothing was paid for."""
+    if isinstance(table, RowTable):
+        names = [*table.terms.columns, *table.added]
+    else:
+        names = list(open_rows(table.table if isinstance(table, Over) else table).columns)
+    if against not in names:
+        hint = suggest(against, names, "the columns")
+        message = f"the table has no column {against!r}"
+        raise DefinitionError(Diagnostic("over.column", message, hint=hint))
 
 
 def _name(score: object) -> str:

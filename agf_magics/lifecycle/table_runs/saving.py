@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ...text.diagnostics import DefinitionError, Diagnostic
+from ...text.replaced_file import replaced_file
 from ...values.json_text import write_json
 from ...values.no_json import has_no_json
 from ...values.sequences import is_array
@@ -136,8 +137,7 @@ def _json(value: Value) -> str:
 
 def _write_jsonl(table: CellsOfRun, path: Path) -> str:
     _refuse_cells(table, "a line of JSON", "a .parquet file and to_pandas() hold more", _has_json)
-    # A lone surrogate becomes what JSON writes for it.
-    with path.open("w", encoding="utf-8", errors="backslashreplace") as file:
+    with replaced_file(path) as file:
         file.writelines(f"{_json(cells)}\n" for _, cells in table.named_cells())
     return ""
 
@@ -149,7 +149,7 @@ def _write_csv(table: CellsOfRun, path: Path) -> str:
     _refuse_cells(table, "a CSV file", "a .parquet file and to_pandas() hold more", is_held)
     columns = table.all_columns()
     quoted = list[tuple[int, str]]()
-    with path.open("w", encoding="utf-8", newline="") as file:
+    with replaced_file(path) as file:
         writer = csv.writer(file)
         writer.writerow(map(_inert, columns))
         for number, cells in table.named_cells():

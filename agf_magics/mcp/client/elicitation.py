@@ -52,13 +52,14 @@ class Call:
         if 0 <= progress <= LARGEST:
             if total is not None and not 0 < total <= LARGEST:
                 total = None
-            self.context.progress(progress, total, self.masked(clean(message or "", 200)))
+            self.context.progress(progress, total, clean(message or "", 200, self.masked))
 
 
 class Elicitation:
     """The questions of one connection."""
 
-    def __init__(self) -> None:
+    def __init__(self, masked: Masked) -> None:
+        self._masked = masked
         self._calls: list[Call] = []
         """The calls in flight."""
         self._current: ContextVar[Call | None] = ContextVar("call", default=None)
@@ -81,12 +82,12 @@ class Elicitation:
         # An earlier version: the question arrives outside of every call.
         if call is None and len(self._calls) == 1:
             call = self._calls[0]
-        message = clean(params.message, LONGEST_QUESTION)
+        message = clean(params.message, LONGEST_QUESTION, self._masked)
         if call is None:
             note(f"it asks {message!r:.200} and does not say for which call: declined")
             return ElicitResult(action="decline")
         if getattr(params, "mode", "form") != "form":
-            note(f"it wants {clean(str(params.url), 200)!r} to be opened: declined")
+            note(f"it wants {clean(str(params.url), 200, self._masked)!r} to be opened: declined")
             return ElicitResult(action="decline")
         schema = params.requested_schema
         if why := unusable(schema) or _no_form(schema):
@@ -101,13 +102,13 @@ class Elicitation:
 async def _ask(call: Call, message: str, schema: Mapping[str, Any]) -> dict[str, Any] | None:
     """The fields that the person fills in; None: the person declines, or nobody is there."""
     fields = schema.get("properties", {})
-    choices = _choices(fields)
+    choices = _choices(fields, call.masked)
     violations = judge(schema)
     question = f"{message} (for the server of this tool)"
     if not choices:
-        question += f"\n{_form(fields, schema.get('required', ()))}"
+        question += f"\n{_form(fields, schema.get('required', ()), call.masked)}"
     for _ in range(TRIES):
-        question_text = call.masked(clean(question, LONGEST_QUESTION))
+        question_text = clean(question, LONGEST_QUESTION, call.masked)
         try:
             answer = await call.context.ask(
                 question_text, [*choices, DECLINING_WORD] if choices else ()
@@ -135,7 +136,7 @@ def _no_form(schema: Mapping[str, Any]) -> str:
     return ""
 
 
-def _choices(fields: Mapping[str, Any]) -> dict[str, Value]:
+def _choices(fields: Mapping[str, Any], masked: Masked) -> dict[str, Value]:
     """The values that a person chooses from, by their texts; empty if the form is not one
     choice."""
     if len(fields) != 1:
@@ -146,21 +147,24 @@ def _choices(fields: Mapping[str, Any]) -> dict[str, Value]:
     values = field.get("enum", ())
     if not all(isinstance(value, str) for value in values):
         return {}
-    choices = {clean(value, 200): value for value in values}
+    choices = {clean(value, 200, masked): value for value in values}
     # A value that reads like another one or declines the question could not be chosen.
     is_clear = len(choices) == len(set(values)) and DECLINING_WORD not in choices
     return choices if is_clear else {}
 
 
-def _form(fields: Mapping[str, Any], required: Any) -> str:
+def _form(fields: Mapping[str, Any], required: Any, masked: Masked) -> str:
     """The fields of a form as lines of a question, and how to answer it."""
     lines = []
     for name, field in fields.items():
-        about = clean(str(field.get("description") or field.get("title") or ""), 200)
+        about = clean(str(field.get("description") or field.get("title") or ""), 200, masked)
         kind = " or ".join(map(str, field.get("enum", ()))) or str(field.get("type", "any"))
-        default = f", default {field['default']!r:.100}" if "default" in field else ""
+        default = (
+            f", default {clean(repr(field['default']), 100, masked)}" if "default" in field else ""
+        )
         optional = "" if name in required or default else ", optional"
-        lines.append(f"{clean(name, 80)} ({clean(kind, 200)}{default}{optional}): {about}")
+        kind = clean(kind, 200, masked)
+        lines.append(f"{clean(name, 80, masked)} ({kind}{default}{optional}): {about}")
     how = f"answer as {{{next(iter(fields), 'name')}: …}}, or {DECLINING_WORD}"
     return "\n".join([*lines, how])
 

@@ -8,7 +8,7 @@ rewrite a terminal, marks that reverse a line, and the token that it was started
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 LONGEST_ERROR = 2_000
 LONGEST_DESCRIPTION = 4_000
@@ -21,15 +21,17 @@ _UNSEEN = re.compile(
 """Escape sequences of a terminal, and characters that are not seen or that reverse a line."""
 
 
-def clean(text: str, most: int = LONGEST_LINE) -> str:
+def clean(text: str, most: int = LONGEST_LINE, masked: Callable[[str], str] = str) -> str:
     """``text`` without escape sequences, control and bidi characters, at most ``most`` characters.
+    ``masked`` masks secrets between the two: it would not find one that such a character or the cut
+    divides.
 
     >>> clean("\\x1b[31mred\\x1b[0m and \\u202eback")
     'red and back'
     """
     # Cut before the pattern runs, because the text may have millions of characters. Four times the
     # length leaves room for the characters that the pattern removes.
-    short = _UNSEEN.sub("", text[: 4 * most])
+    short = masked(_UNSEEN.sub("", text[: 4 * most]))
     return short if len(short) <= most else f"{short[: most - 1]}…"
 
 
@@ -55,9 +57,9 @@ class Masked:
         return text
 
 
-def describe(error: BaseException) -> str:
+def describe(error: BaseException, masked: Masked) -> str:
     """An exception of the SDK or the system as one line."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
-    text = clean(str(error))
+    text = clean(str(error), masked=masked)
     return f"{type(error).__name__}: {text}" if text else type(error).__name__

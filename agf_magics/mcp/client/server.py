@@ -48,6 +48,8 @@ LOG_LINES = 100
 """The last messages of the server's log that are kept."""
 STDERR_PIECES = 200
 """The last pieces of stderr that are kept, as they were read."""
+LONGEST_STDERR = 20_000
+"""The last characters of stderr that are shown."""
 CLOSING = 8.0
 """Seconds that closing may take."""
 
@@ -137,8 +139,9 @@ class Server:
     @property
     def log(self) -> str:
         """The last lines that the server logged or wrote to stderr."""
-        stderr = clean("".join(self._stderr)[-20_000:], 20_000)
-        return self._masked("\n".join(filter(None, (stderr.strip(), *self._log))))
+        text = "".join(self._stderr)
+        stderr = clean(text, len(text), self._masked)[-LONGEST_STDERR:]
+        return "\n".join(filter(None, (stderr.strip(), *self._log)))
 
     def close(self) -> None:
         """End the server's process or connection, and remove its tools from the registry."""
@@ -234,7 +237,7 @@ class Server:
         elif isinstance(error, MCPError) and error.code == CONNECTION_CLOSED:
             why = session.why or "it ended before it answered"
         else:
-            why = session.why or describe(error)
+            why = session.why or describe(error, self._masked)
         last = self.log.splitlines()[-5:]
         hint = "it wrote: " + " | ".join(last) if last else None
         if isinstance(error, TimeoutError) and not last:
@@ -293,7 +296,7 @@ class Server:
             self._problems.setdefault(note.message, note)
 
     def _note_noise(self, text: str) -> None:
-        message = f"{self._who}: {self._masked(text)}"
+        message = f"{self._who}: {text}"
         self._note(Diagnostic("mcp.noise", message, severity="note"))
 
     # --- calls, from any loop ---
@@ -309,7 +312,7 @@ class Server:
         session = await self._opened()
         result = await session.call(name, arguments, Call(context, self._masked))
         if result.is_error:
-            text = self._masked(clean(text_of(result), LONGEST_ERROR))
+            text = clean(text_of(result), LONGEST_ERROR, self._masked)
             message = f"{self.name}__{name} failed: {text}"
             raise StepError(Diagnostic("mcp.tool-failed", message))
         listed = self._listed.get(name)

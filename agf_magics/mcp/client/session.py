@@ -52,7 +52,7 @@ class Session:
         """The reason why this package ended the connection; empty if the server ended it."""
         self._is_stale = asyncio.Event()
         """Set when the server says that its list of tools has changed."""
-        self.elicitation = Elicitation()
+        self.elicitation = Elicitation(masked)
         self.on_listing: Callable[[list[Any], bool], None] = lambda tools, more: None
         self.has_resources = False
         """Whether the server says that it has resources."""
@@ -158,7 +158,9 @@ class Session:
                 async with asyncio.timeout(10):
                     await self._list(client)
             except (MCPError, TimeoutError, ValueError) as error:
-                self.on_noise(f"its list of tools cannot be read again: {describe(error)}")
+                self.on_noise(
+                    f"its list of tools cannot be read again: {describe(error, self._masked)}"
+                )
 
     async def _listen(self, client: Client) -> None:
         """Ask the server to report changes of its tools, as the protocols since 2026 require."""
@@ -176,10 +178,10 @@ class Session:
         if isinstance(message, ToolListChangedNotification):
             self._is_stale.set()
         elif isinstance(message, Exception):
-            self.on_noise(clean(str(message)))
+            self.on_noise(clean(str(message), masked=self._masked))
 
     async def _log(self, params: Any) -> None:
-        self.on_log(clean(f"{params.level}: {params.data}"))
+        self.on_log(clean(f"{params.level}: {params.data}", masked=self._masked))
 
     async def _elicit(self, context: object, params: Any) -> ElicitResult:
         return await self.elicitation.answer(params, self.on_noise)
@@ -207,7 +209,7 @@ class Session:
         try:
             return await ask()
         except (ValueError, RuntimeError) as error:
-            failure = self.unusable(describe(error))
+            failure = self.unusable(describe(error, self._masked))
         except Exception as error:
             if isinstance(error, MCPError) and error.error.message == UNREADABLE:
                 raise self.unusable(UNREADABLE) from None
@@ -221,8 +223,12 @@ class Session:
         return StepError(Diagnostic("mcp.gone", message, hint=hint))
 
     def _refused(self, error: Exception) -> StepError:
-        text = clean(str(error), LONGEST_ERROR) if isinstance(error, MCPError) else describe(error)
-        message = f"MCP server {self.name!r} refuses the call: {self._masked(text)}"
+        text = (
+            clean(str(error), LONGEST_ERROR, self._masked)
+            if isinstance(error, MCPError)
+            else describe(error, self._masked)
+        )
+        message = f"MCP server {self.name!r} refuses the call: {text}"
         return StepError(Diagnostic("mcp.refused", message))
 
     def unusable(self, why: str) -> StepError:

@@ -99,6 +99,9 @@ def test_a_wrong_score_is_refused_before_anything_runs(registry: agf.Registry, t
     for score in (7, "no_such_flow"):
         with pytest.raises(agf.DefinitionError):
             agf.check_over("doubled", ROWS, score=score, registry=registry)  # type: ignore[arg-type]
+    with pytest.raises(agf.DefinitionError) as error:
+        agf.check_over("doubled", ROWS, score=right, against="kin", registry=registry)
+    assert error.value.code == "over.column"
     assert calls == []
     with pytest.raises(agf.DefinitionError) as error:
         agf.score_over(table, right, against="kin")

@@ -164,6 +164,22 @@ def answer_call(mode: str, ask: dict[str, Any]) -> None:
             failed = {"type": "text", "text": "\x1b[2Jno " * 9_000}
             reply(number, {"isError": True, "content": [failed]})
             return
+        case "leaks" | "leaks-refusing":
+            # Half of the secret is behind the place where a text is cut; the other one is divided.
+            secret = os.environ["SECRET"]
+            text = "x" * (2_000 - len(secret) // 2) + secret
+            divided = f"{secret[:4]}\u200b{secret[4:]} "
+            sys.stderr.write(f"{divided}\n")
+            sys.stderr.flush()
+            data = "y" * (500 - len("info: ") - len(secret) // 2) + secret
+            send({"method": "notifications/message", "params": {"level": "info", "data": data}})
+            params = {"progressToken": token, "progress": 1, "message": "z" * (200 - len(secret) // 2) + secret}
+            send({"method": "notifications/progress", "params": params})
+            if mode == "leaks-refusing":
+                send({"id": number, "error": {"code": -32000, "message": divided + text}})
+            else:
+                reply(number, {"isError": True, "content": [{"type": "text", "text": divided + text}]})
+            return
     result: dict[str, Any] = {"content": [{"type": "text", "text": text}]}
     if mode in ("lies", "slow-pattern"):
         result["structuredContent"] = {"m": "a" * 40 + "!"}

@@ -7,7 +7,6 @@ from ....flow.expressions import Computed, NamedArguments
 from ....flow.protocols import Frame
 from ....flow.steps import Compute
 from ....text.shorten import shorten
-from ....text.source import Span
 from ....values.value import Value
 from ..expressions.reading import Reader
 from .builder_contract import BuiltNode, FieldValues, NodeSite, WrittenKey
@@ -23,7 +22,7 @@ def build_passthrough(reader: Reader, fields: FieldValues, site: NodeSite) -> Bu
         )
     values: Values = fields.get("output") or fields.get("set") or ()
     label = ", ".join(str(name) for name, _ in values)
-    step = Compute(**at(site), label=shorten(label), value=Outputs(site.span, values))
+    step = Compute(**at(site), label=shorten(label), value=Outputs(site, values))
     keys = tuple(WrittenKey(name.text, name.span, declares=False) for name, _ in values)
     return BuiltNode(step, lambda state, value: value, keys)
 
@@ -33,15 +32,18 @@ class Outputs(Computed):
 
     __slots__ = ("values",)
 
-    def __init__(self, span: Span, values: Values) -> None:
+    def __init__(self, site: NodeSite, values: Values) -> None:
         def evaluate(frame: Frame) -> Value:
             state = frame["state"]
             updates = NamedArguments(values).build(frame)
-            # A null value leaves an existing key unchanged.
+            # A null value leaves an existing key unchanged. It is not written, because a reducer
+            # would add the old value to itself. A map collects it.
+            unchanged = {name for name, value in updates.items() if value is None and name in state}
             return {
-                name: state[name] if value is None and name in state else value
+                name: state[name] if name in unchanged else value
                 for name, value in updates.items()
+                if site.inside or name not in unchanged
             }
 
-        super().__init__(span, evaluate, NamedArguments(values).reads())
+        super().__init__(site.span, evaluate, NamedArguments(values).reads())
         self.values = values

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import math
 import re
+from collections import ChainMap
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from ....compat.installed import missing
 from ....flow.null_warnings import warn_of_null
@@ -166,6 +167,11 @@ def read_jinja(reader: Reader, text: Text) -> JinjaPrompt | None:
     return None
 
 
+_Known: TypeAlias = ChainMap[str, None]
+"""The names that have a value of the template in a block: its own, and those of the blocks around
+it."""
+
+
 class _Template:
     """Walks over the nodes of a template."""
 
@@ -173,48 +179,106 @@ class _Template:
         from jinja2.defaults import DEFAULT_NAMESPACE
 
         self.reader, self.lines = reader, Lines(text)
-        self.stored = {*DEFAULT_NAMESPACE, "loop", "self", "super", "caller", "varargs", "kwargs"}
-        """The names that are not variables."""
+        self.given = DEFAULT_NAMESPACE.keys()
+        """The functions of Jinja2. Where one is not called, its name is that of a variable."""
+        self.stored = set(self.given)
+        """The names that have a value without a variable, somewhere in the template."""
 
     def slots(self, tree: nodes.Template) -> Iterator[Slot]:
         """The variables and the keys of the state that it reads, in the order of the text."""
         # A list: `stored` is complete only after the whole walk.
         for names, line, certain in [*self.reads(tree)]:
-            if names[0] not in self.stored:
-                in_state = names[0] == "state"
-                place = self.lines.place(line, names[-1])
-                rest = names[1:] if in_state else names[:1]
-                yield Slot(f"{{{{ {'.'.join(names)} }}}}", rest, in_state, place, certain)
+            in_state = names[0] == "state"
+            place = self.lines.place(line, names[-1])
+            rest = names[1:] if in_state else names[:1]
+            certain = certain and names[0] not in self.stored
+            yield Slot(f"{{{{ {'.'.join(names)} }}}}", rest, in_state, place, certain)
 
     def reads(self, tree: nodes.Template) -> Iterator[tuple[tuple[str, ...], int, bool]]:
-        """Each name that the template reads, with the keys below the name that it reads, the line,
-        and whether the template fails without a value."""
+        """Each name that the template reads and does not surely set before, with the keys below the
+        name that it reads, the line, and whether the template fails without a value."""
         from jinja2 import nodes
 
-        # A node, the keys that are read of its value (b and c for the node a of ``a.b.c``), and
-        # whether it is certain.
-        queue: list[tuple[nodes.Node, tuple[str, ...], bool]] = [(tree, (), True)]
+        # A node, the keys that are read of its value (b and c for the node a of ``a.b.c``), whether
+        # it is certain, and the names that are known.
+        queue: list[tuple[nodes.Node, tuple[str, ...], bool, _Known]]
+        queue = [(tree, (), True, ChainMap())]
         while queue:
-            node, after, certain = queue.pop()
+            node, after, certain, known = queue.pop()
             self.check(node)
-            children: list[nodes.Node] = [*node.iter_child_nodes()]
             inner: tuple[str, ...] = ()
             match node:
-                case nodes.Name() if node.ctx == "load":
-                    yield (node.name, *after), node.lineno, certain
+                case nodes.Name(ctx="load"):
+                    if node.name == "self":
+                        hint = "self is the template; write state.self for the key of the state"
+                        self.refuse(node, "a template cannot read 'self'", node.name, hint)
+                    if node.name not in known:
+                        yield (node.name, *after), node.lineno, certain
                 case nodes.Name() | nodes.Macro():
-                    self.stored.add(node.name)
+                    known[node.name] = None
+                case nodes.Assign() | nodes.AssignBlock():
+                    names = (node.target, *node.target.find_all(nodes.Name))
+                    self.stored |= {name.name for name in names if isinstance(name, nodes.Name)}
                 case nodes.Getattr():
                     inner = (node.attr, *after)[:DEEPEST]
-                # The name of a called method is no key of the value.
-                case nodes.Call() if isinstance(node.node, nodes.Getattr):
-                    self.check(node.node)
-                    children[0] = node.node.node
                 case nodes.If() | nodes.CondExpr() | nodes.Test():
                     certain = False
                 case nodes.Filter() if node.name in ("default", "d"):
                     certain = False
-            queue += [(child, inner, certain) for child in reversed(children)]
+            parts = self.parts(node, known)
+            queue += [(part, inner, certain, names) for part, names in reversed([*parts])]
+
+    def parts(self, node: nodes.Node, known: _Known) -> Iterator[tuple[nodes.Node, _Known]]:
+        """The parts of a node in the order in which they are evaluated, each with the names that
+        are known there. A name that is set in a block is not known after it."""
+        from jinja2 import nodes
+
+        match node:
+            case nodes.For():
+                within = known.new_child({"loop": None})
+                test = filter(None, (node.test,))
+                yield from _in(known, node.iter)
+                yield from _in(within, node.target, *test, *node.body)
+                yield from _in(known.new_child(), *node.else_)
+            case nodes.If():
+                yield from _in(known, node.test)
+                for branch in (node.body, node.elif_, node.else_):
+                    yield from _in(known.new_child(), *branch)
+            case nodes.With():
+                yield from _in(known, *node.values)
+                yield from _in(known.new_child(), *node.targets, *node.body)
+            case nodes.Macro():
+                within = known.new_child(dict.fromkeys(("caller", "varargs", "kwargs")))
+                yield from _in(within, *node.args, *node.defaults, *node.body)
+            case nodes.CallBlock():
+                yield from _in(known, node.call)
+                yield from _in(known.new_child(), *node.args, *node.defaults, *node.body)
+            case nodes.Assign():
+                yield from _in(known, node.node, node.target)
+            case nodes.AssignBlock():
+                yield from _in(known.new_child(), *filter(None, (node.filter,)), *node.body)
+                yield from _in(known, node.target)
+            case nodes.Call():
+                yield from _in(known, *self.parts_of_call(node))
+            case nodes.FilterBlock() | nodes.Scope():
+                yield from _in(known.new_child(), *node.iter_child_nodes())
+            case _:
+                yield from _in(known, *node.iter_child_nodes())
+
+    def parts_of_call(self, call: nodes.Call) -> Iterator[nodes.Node]:
+        """What is read of the callee, and the arguments. A function and a block are not read, and
+        the name of a method is no key of the value."""
+        from jinja2 import nodes
+
+        functions = {*self.given, "super"}
+        callee, *arguments = call.iter_child_nodes()
+        if isinstance(callee, nodes.Getattr):
+            self.check(callee)
+            callee = callee.node
+            functions = {"self"}
+        if not (isinstance(callee, nodes.Name) and callee.name in functions):
+            yield callee
+        yield from arguments
 
     def check(self, node: nodes.Node) -> None:
         """Report what no template can do."""
@@ -243,6 +307,10 @@ class _Template:
     def refuse(self, node: nodes.Node, message: str, word: str, hint: str | None) -> None:
         place = self.lines.place(node.lineno, word)
         self.reader.error("graph.template", message, place, hint)
+
+
+def _in(known: _Known, *parts: nodes.Node) -> Iterator[tuple[nodes.Node, _Known]]:
+    return ((part, known) for part in parts)
 
 
 class Lines:

@@ -19,7 +19,8 @@ from ..expressions.reading import Reader
 from ..expressions.value_errors import CANNOT, describe, value_failed
 from ..expressions.written_text import format_value
 
-SLOT = re.compile(r"(?<!\{)\{\s*([A-Za-z_]\w*(?:\.\w+)*)\s*\}(?!\})")
+SLOT = re.compile(r"(?<!\{)\{\s*([A-Za-z_]\w*(?:\.\w+)*)\s*\}")
+"""Not after a second brace, as in ``{{name}}``. A brace behind it is text: ``{"topic": {topic}}``."""
 
 
 class Slot(NamedTuple):
