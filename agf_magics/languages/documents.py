@@ -41,7 +41,7 @@ class Reader(ABC):
         self.problems = problems
         self._before = problems.error_count
         self._slips = 0
-        self.unread: set[str] = set()
+        self.refused_keys: set[str] = set()
         """The keys whose values the text has, needs or may have, and that could not be read."""
         self.error = problems.error
         self.warn = problems.warn
@@ -73,7 +73,9 @@ class Reader(ABC):
         known = len(node.fields.keys() & spec.keys.keys()) + len(meant)
         is_stray = known < sum(name.startswith(spec.prefix) for name in node.fields)
         self._slips += len(meant)
-        for right, slip in meant.items():  # whoever looks into the node finds the right key, too
+        # The one change of a parsed node: builders, `written` and hints look into it after this
+        # reading, and must find the right key, too.
+        for right, slip in meant.items():
             node.fields[right], node.keys[right] = node.fields[slip], node.keys[slip]
         for name, key in spec.keys.items():
             value = node.fields.get(name)
@@ -81,19 +83,19 @@ class Reader(ABC):
                 if key.required:
                     self.missing(spec, key, span)
                 if key.required or is_stray:
-                    self.unread.add(name)
+                    self.refused_keys.add(name)
             elif value.value is None and not key.takes.null:
                 if not key.null or (key.explicit and is_nothing(value)):
                     if name in meant:
                         self._slips -= 1
                     else:
                         self.empty(key, value, node.keys[name])
-                    self.unread.add(name)
+                    self.refused_keys.add(name)
             else:
                 before = len(self.problems)
                 values[name] = key.takes.read(self, value, key)
                 if values[name] is None and not key.takes.null:
-                    self.unread.add(name)
+                    self.refused_keys.add(name)
                     if name in meant:  # it means something else
                         self.problems.take_back(before)
                         self._slips -= 1

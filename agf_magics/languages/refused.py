@@ -43,7 +43,7 @@ def refused_flow(
     )
 
 
-def with_unread_arguments(step: S, names: tuple[tuple[str, Span | None], ...] | None = None) -> S:
+def with_refused_arguments(step: S, names: tuple[tuple[str, Span | None], ...] | None = None) -> S:
     """``step`` with arguments of which only the ``names`` are known, if it is a call; default None:
     nothing is known of them."""
     if not isinstance(step, Invoke):

@@ -61,6 +61,19 @@ def test_the_line_below_a_page_gives_the_next_page_until_all_runs_are_listed(ful
     assert len(set(re.findall(r"^(?:other|strict)-\S+", listed_text, re.MULTILINE))) == 45
 
 
+@pytest.mark.parametrize(
+    ("line", "following"),
+    [
+        ("%runs --limit 1 # my runs", "%runs --limit 1 --page 2"),
+        ("%runs --page 2 --limit=1 --name 'oth'", "%runs --limit 1 --name 'oth' --page 3"),
+        ("%runs --limit=20 --before '3000-01-01 00:00'", "%runs --limit 20 --before '3000-01-01 00:00' --page 2"),
+    ],
+)
+def test_the_next_line_has_the_words_of_the_line(full_shell: Shell, line: str, following: str) -> None:
+    assert page(full_shell, line).partition(" · next: ")[2] == following
+    assert page(full_shell, following)
+
+
 def test_the_next_line_keeps_the_filters_and_replaces_the_page(full_shell: Shell) -> None:
     text = page(full_shell, "%runs --page 2 --name OTH --limit 3")
     assert names(text) == ["other"] * 3

@@ -8,7 +8,7 @@ from functools import partial
 from ...flow.protocols import Name
 from ...text.suggestions import misspelled_names, suggest
 from ...text.yaml.nodes import Fields, Node, shown
-from ..refused import with_unread_arguments
+from ..refused import with_refused_arguments
 from .expressions.reading import NotBuilt, Reader
 from .nodes.builder_contract import BuiltNode, FieldValues, NodeSite
 from .nodes.function_nodes import build_python, build_tool
@@ -49,7 +49,7 @@ def build(reader: Reader, node: Node, site: NodeSite) -> BuiltNode | None:
         return None
     if reader.lost == before:
         return built
-    return built._replace(step=with_unread_arguments(built.step))
+    return built._replace(step=with_refused_arguments(built.step))
 
 
 def _kind(reader: Reader, node: Fields, site: NodeSite) -> str | None:

@@ -75,12 +75,12 @@ class Grammar(NamedTuple):
     kinds: Mapping[str, MappingSpec]
     build: Callable[[Reader, str, Fields], Step]
     """Builds the step of a kind from the values of its keys."""
-    is_broken: bool
+    yaml_is_broken: bool
     """Whether the YAML has errors: then a text may be the rest of something else."""
     doubts: list[tuple[str, Diagnostic]]
     """Problems that hold only if no expression of the pipeline reads a store, each with the name of
     the store."""
-    unread: set[str]
+    refused_schemas: set[str]
     """The names of the schemas with errors, of which nothing is known."""
 
 
@@ -145,10 +145,10 @@ class Reader(documents.Reader):
                 )
             message = f"a step must be a mapping with one key, its kind, got {shown(node)}"
             self.error("pipeline.step-shape", message, node.span, hint)
-            return unread_step(node, id, scope)
+            return refused_step(node, id, scope)
         chosen = self._kind(node)
         if chosen is None:
-            return unread_step(node, id, scope)
+            return refused_step(node, id, scope)
         key, body = chosen
         kind = self.grammar.kinds[key.text]
         reader = Reader(self.problems, self.grammar, id, key.span, scope)
@@ -239,6 +239,7 @@ class Reader(documents.Reader):
             )
 
     def unknown_hint(self, spec: MappingSpec, name: str, value: Node) -> str | None:
+        """The advice of all languages, and the kinds of steps that have the key ``name``."""
         hint = super().unknown_hint(spec, name, value)
         kinds = self.grammar.kinds
         if spec.name == "target" and name in kinds:
@@ -278,13 +279,13 @@ class Reader(documents.Reader):
             expr = parse(node, scope.names)
         except DefinitionError as error:
             self.problems.extend(error.diagnostics)
-            return unread(node.span)
+            return refused_value(node.span)
         # `!expr "'item'"` is the text itself, as the hints about such a text say.
         before = self.error_count
         if not (node.is_expr and isinstance(expr.node, Lit)):
             self.problems.extend(lookalikes.in_expression(expr.node, node, scope))
         self.hidden(expr)
-        return expr if self.error_count == before else unread(node.span)
+        return expr if self.error_count == before else refused_value(node.span)
 
     def hidden(self, expr: R1) -> None:
         """Warn of each path whose first name is hidden at this place."""
@@ -314,7 +315,7 @@ class Reader(documents.Reader):
                 )
             elif (
                 is_text(inner)
-                and not self.grammar.is_broken
+                and not self.grammar.yaml_is_broken
                 and (lookalike := lookalikes.lookalike(inner.text, self.scope))
             ):
                 relation = "is" if inner is node else "has"
@@ -326,7 +327,11 @@ class Reader(documents.Reader):
                 )
                 store = "" if inner is node and key.name == lookalike.store else lookalike.store
                 self.literal_path(message, inner.span, hint, store)
-        return Constant(node.span, plain(node)) if self.error_count == before else unread(node.span)
+        return (
+            Constant(node.span, plain(node))
+            if self.error_count == before
+            else refused_value(node.span)
+        )
 
     def literal_path(self, message: str, span: Span, hint: str, store: str) -> None:
         """Warn of a text that is meant as an expression; with ``store``, once it is known that
@@ -338,7 +343,7 @@ class Reader(documents.Reader):
             self.problems.add(problem)
 
 
-def unread(span: Span) -> Computed:
+def refused_value(span: Span) -> Computed:
     """An expression, or the arguments of a call, of which nothing is known, since they could not be
     read."""
     return Computed(span, _no_value)
@@ -349,14 +354,14 @@ def _no_value(frame: Frame) -> Value:
     return None
 
 
-def unread_step(node: Node, id: str, scope: Scope) -> Step:
+def refused_step(node: Node, id: str, scope: Scope) -> Step:
     """A step that could not be read. It writes the store that its text names; without one it may
     write any."""
     stores = written(node)
     target = any_store(scope.top)
     for store in stores:
         target = store_target(store, node.span, scope.top)
-    return Compute(id=id, word="", span=node.span, target=target, value=unread(node.span))
+    return Compute(id=id, word="", span=node.span, target=target, value=refused_value(node.span))
 
 
 def _gathered(node: Fields, kind: Scalar, kinds: Mapping[str, MappingSpec]) -> Fields:

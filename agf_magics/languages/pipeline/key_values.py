@@ -18,7 +18,7 @@ from ...text.yaml.nodes import Fields, Items, Node, Scalar, is_expression, is_te
 from ..documents import text_at
 from ..keys import Key
 from ..pipeline import lookalikes
-from .body import Reader, unread, written
+from .body import Reader, refused_value, written
 from .r1.written import literal
 from .scope import ROOTS
 from .template import Template, parse_template
@@ -98,7 +98,7 @@ def read_template(reader: Reader, node: Node, key: Key) -> Template | None:
 def read_schema_name(reader: Reader, node: Node, key: Key) -> Name | None:
     """The name of a schema; None if that schema has errors, since nothing is known of it."""
     name = reader.name(node, key)
-    return None if name is None or name.text in reader.grammar.unread else name
+    return None if name is None or name.text in reader.grammar.refused_schemas else name
 
 
 def read_literals(reader: Reader, node: Node, key: Key) -> Expr | None:
@@ -183,7 +183,7 @@ def read_arguments(reader: Reader, node: Node, key: Key) -> NamedArguments | Non
     for name, value in node.fields.items():
         argument = Key(name, key.takes)
         if is_shell and name == "command":
-            expr = read_command(reader, value, argument) or unread(value.span)
+            expr = read_command(reader, value, argument) or refused_value(value.span)
         elif is_expression(value):
             expr = reader.r1(value)
         else:

@@ -86,7 +86,7 @@ class _Loading:
             if schema is not None:
                 self.schemas[schema.name] = schema
             if self.problems.error_count > before:
-                self.grammar.unread.add(node.text_at("schema"))
+                self.grammar.refused_schemas.add(node.text_at("schema"))
         elif "pipeline" in node.fields or (self.name and "steps" in node.fields):
             self.pipelines.append(node)
         else:
@@ -110,7 +110,7 @@ class _Loading:
         fields = self.read(self.pipelines[0])
         name: Name = fields.get("pipeline") or Name(self.name, _head(self.pipelines[0]))
         steps: tuple[Step, ...] = fields.get("steps", ())
-        if not steps or self.grammar.is_broken:
+        if not steps or self.grammar.yaml_is_broken:
             return None
         self.doubts(steps)
         return Flow(

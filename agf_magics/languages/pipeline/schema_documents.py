@@ -80,6 +80,7 @@ class _Reader(documents.Reader):
     }
 
     def unknown_hint(self, spec: MappingSpec, name: str, value: Node) -> str | None:
+        """The advice of all languages, or that a field belongs below ``fields``."""
         hint = super().unknown_hint(spec, name, value)
         is_field = isinstance(value, Fields) and not any(
             name in names for names in self.slips.values()

@@ -20,7 +20,7 @@ from ...text.shorten import shorten
 from ...text.source import Span
 from ...text.yaml.nodes import Fields
 from ...values.value import Value
-from .body import Reader, unread
+from .body import Reader, refused_value
 from .key_values import SHELL
 from .scope import Scope
 from .takes import Target
@@ -55,14 +55,14 @@ def build_step(reader: Reader, word: str, body: Fields) -> Step:
     """The step of the kind ``word`` whose keys ``reader`` has read. What it could not read is
     unknown; without the callee, or the cases, the whole step is."""
     fields = reader.values
-    unread = reader.unread & reader.grammar.kinds[word].keys.keys()
+    refused = reader.refused_keys & reader.grammar.kinds[word].keys.keys()
     title: Name = fields.get("title") or Name("")
-    target = any_store(reader.scope.top) if "output" in unread else _target(fields, reader.scope)
+    target = any_store(reader.scope.top) if "output" in refused else _target(fields, reader.scope)
     step_fields = StepFields(reader.id, word, reader.span, target, title.text)
-    for name in unread - {"output"}:
-        if name not in UNREAD:
-            return _unread_step(step_fields)
-        fields[name] = UNREAD[name](reader)
+    for name in refused - {"output"}:
+        if name not in REFUSED_VALUES:
+            return _refused_step(step_fields)
+        fields[name] = REFUSED_VALUES[name](reader)
     step = BUILD[word](step_fields, fields, body)
     failing = fields.get("on_error")
     return (
@@ -171,7 +171,7 @@ def _call(step_fields: StepFields, fields: FieldValues, body: Fields) -> Step:
 
 def _runs(step_fields: StepFields, target: Target) -> Step:
     if target.pipeline is None:
-        return _unread_step(step_fields)
+        return _refused_step(step_fields)
     return Invoke(
         **step_fields._asdict(),
         label=shorten(target.pipeline.text),
@@ -260,22 +260,20 @@ def _source(step_fields: StepFields, fields: FieldValues, body: Fields) -> tuple
     return Named(step_fields.span, ("pipe",)), "pipe"
 
 
-def _unread_step(step_fields: StepFields) -> Step:
-    return Compute(**step_fields._asdict(), value=unread(step_fields.span))
+def _refused_step(step_fields: StepFields) -> Step:
+    return Compute(**step_fields._asdict(), value=refused_value(step_fields.span))
 
 
-def _unread_value(reader: Reader) -> Computed:
-    return unread(reader.span)
+def _refused_body(reader: Reader) -> Step:
+    return Compute(id=f"{reader.id}.refused", word="", value=refused_value(reader.span))
 
 
-def _unread_body(reader: Reader) -> Step:
-    return Compute(id=f"{reader.id}.unread", word="", value=unread(reader.span))
-
-
-UNREAD: Mapping[str, Callable[[Reader], Any]] = {
-    **dict.fromkeys(("value", "command", "prompt", "on", "over", "items", "init"), _unread_value),
-    **dict.fromkeys(("args", "pass"), _unread_value),
-    **dict.fromkeys(("do", "collect"), _unread_body),
+REFUSED_VALUES: Mapping[str, Callable[[Reader], Any]] = {
+    **dict.fromkeys(
+        ("value", "command", "prompt", "on", "over", "items", "init", "args", "pass"),
+        lambda reader: refused_value(reader.span),
+    ),
+    **dict.fromkeys(("do", "collect"), _refused_body),
     "branches": lambda reader: {},
     "on_error": lambda reader: FailurePolicy(),
     **dict.fromkeys(

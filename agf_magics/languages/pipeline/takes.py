@@ -16,7 +16,7 @@ from ..documents import NAME
 from ..key_schemas import S_NAME, S_NAMES, S_TEXT, mapping_of, reference
 from ..keys import Key, Takes, mapping_spec
 from . import lookalikes
-from .body import Reader, unread
+from .body import Reader, refused_value
 from .key_values import (
     RETRY,
     read_arguments,
@@ -116,12 +116,12 @@ class Target(NamedTuple):
 def _target(reader: Reader, node: Node, key: Key) -> Target:
     body = reader.mapping(node, key)
     if body is None:
-        return Target(node.span, None, unread(node.span))
+        return Target(node.span, None, refused_value(node.span))
     span = body.keys["pipeline"].span if "pipeline" in body.keys else body.span
     is_step = not reader.grammar.kinds.keys().isdisjoint(body.fields)
     fields = reader.fields(_STEP_FOR_TARGET if is_step else TARGET, body, span)
     args = fields.get("pass", NamedArguments(()))
-    return Target(span, fields.get("pipeline"), args or unread(span))
+    return Target(span, fields.get("pipeline"), args or refused_value(span))
 
 
 def _cases(reader: Reader, node: Node, key: Key) -> dict[str, Target]:
@@ -130,7 +130,7 @@ def _cases(reader: Reader, node: Node, key: Key) -> dict[str, Target]:
         case = Key(label.text, TARGET_OF_CASE)
         if value.value is None:
             reader.empty(case, value, label)
-            cases[label.text] = Target(label.span, None, unread(label.span))
+            cases[label.text] = Target(label.span, None, refused_value(label.span))
         else:
             cases[label.text] = _target(reader, value, case)._replace(span=label.span)
     return cases

@@ -20,7 +20,7 @@ from ...text.diagnostics import DefinitionError, Diagnostic, Diagnostics
 from ...text.source import Span
 from ...text.suggestions import suggest
 from ...text.yaml.nodes import Fields, Node, Scalar, is_text
-from ..refused import with_unread_arguments
+from ..refused import with_refused_arguments
 from .action_space import ActionSpace
 from .frame import AgentInput
 from .input_mapping import Delivery
@@ -124,9 +124,9 @@ class Policy:
             return call
         # A path that could not be read fills its field all the same.
         if not isinstance(mapping, Fields):
-            return with_unread_arguments(call)
+            return with_refused_arguments(call)
         names = tuple((name, key.span) for name, key in mapping.keys.items())
-        return with_unread_arguments(call, names)
+        return with_refused_arguments(call, names)
 
     def paths(
         self, mapping: Node | None, where: Where, ran: Collection[str], id: str

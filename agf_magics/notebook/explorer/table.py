@@ -20,6 +20,7 @@ from ...pictures.pages.wire import ColumnRow, TableRow
 from ...pictures.plain import line
 from ...pictures.value_line import cell_text
 from ...pictures.values import value_text
+from ...values.no_json import has_no_json
 from ...values.value import Value
 from .arguments import natural
 from .request_types import AnyRun, Json, Refused
@@ -169,10 +170,10 @@ def _is_below(value: Value, most: float) -> bool:
 
 def _sort_key(value: Value) -> tuple[int, float, str] | None:
     """Numbers, then texts, then other values as text; None for no value and for NaN."""
-    if value is None or value != value:
-        return None
     if isinstance(value, int | float):
-        return 0, float(min(max(value, -1e300), 1e300)), ""
+        return (0, float(min(max(value, -1e300), 1e300)), "") if value == value else None
+    if value is None or has_no_json(value):
+        return None
     return (
         (1, 0.0, value)
         if isinstance(value, str)

@@ -21,7 +21,7 @@ from ...flow.progress.progress import Failure, Progress
 from ...flow.progress.question import Question
 from ...flow.progress.rows import Key, Row, Usage, key_of
 from ...flow.question_text import long_arguments
-from ...text.columns import cells
+from ...text.columns import cells, fitting
 from .. import theme as look
 from ..amounts import counted, duration, money
 from ..call_words import call_words
@@ -136,7 +136,8 @@ class LiveLine:
     def show(self, progress: Progress, now: float) -> None:
         if not self._is_terminal or progress.ended is not None or progress.open_questions:
             return self.clear()
-        text = live_line(progress, now)[: shutil.get_terminal_size().columns - 1]
+        text = live_line(progress, now)
+        text = text[: fitting(text, shutil.get_terminal_size().columns - 1)]
         if text != self._shown:
             self._shown = text
             self._file.write(f"{_EMPTY_LINE}{text}")
