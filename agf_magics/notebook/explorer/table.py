@@ -132,10 +132,13 @@ def _table_of(run: AnyRun, is_first: bool = False) -> RowTable:
 
 
 def _columns(table: RowTable, rows: Sequence[Mapping[str, Value]]) -> list[str]:
-    """The columns of these rows, without columns about the run, such as cost, that are empty here."""
+    """The columns of these rows, without columns about the run, such as cost, that are empty here.
+    How a row ended comes after its number, because the columns of a wide input would hide it."""
     names = dict.fromkeys(name for row in rows for name in row)
+    first = [*map(table.column_of, ("row", "repeat", "status", "error_text"))]
     about = {table.column_of(name) for name in ("error", "error_text", "tokens", "cost")}
-    return [n for n in names if n not in about or any(row.get(n) is not None for row in rows)]
+    shown = [n for n in names if n not in about or any(row.get(n) is not None for row in rows)]
+    return sorted(shown, key=lambda name: first.index(name) if name in first else len(first))
 
 
 def _places(table: RowTable, order: RowOrder) -> Sequence[int]:
