@@ -252,6 +252,7 @@ EVENTS: Mapping[str, str] = {
     "and `over` the sequence of the items.",
     "QuestionAnswered": "A question has its answer, from a person or from `ask=`.",
     "Warned": "The run has a warning.",
+    "CancelAsked": "The run is being cancelled, by `cancel()`, *Cancel* or ■: its calls have two seconds to stop.",
     "RunEnded": "The last event; `status` is `ok`, `error`, `cancelled` or `waiting`.",
 }
 """The events whose class has no docstring."""

@@ -113,7 +113,8 @@ class Functions(Shelf[T]):
             renew = getattr(thing, "renewed", None)  # a model has no function
             renewed = renew() if renew is not None else thing
             if renewed is not None and renewed is not thing:
-                self.add(renewed)
+                # Not the `add` of a subclass: nobody has registered it anew.
+                super().add(renewed)
 
     @property
     def version(self) -> object:

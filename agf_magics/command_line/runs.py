@@ -41,8 +41,8 @@ from ..lifecycle.launch.launch import start_run
 from ..lifecycle.past.past_run import find_past_run
 from ..lifecycle.past.resume import resume_run
 from ..lifecycle.runs.run import RunInterrupted, state_of
-from ..lifecycle.scoring.checks import OK, CheckReport, compute_figures
-from ..lifecycle.scoring.scorers import check_column, name_scorers, score_over
+from ..lifecycle.scoring.checks import CheckReport, compute_figures
+from ..lifecycle.scoring.scorers import OK, check_column, name_scorers, score_over
 from ..lifecycle.table_runs.table import FIGURES, TABLE, RowTable, check_target
 from ..limits.limits import Limits
 from ..pictures.pages.parts import LiveLine, progress_text

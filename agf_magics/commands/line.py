@@ -344,12 +344,15 @@ def _parts_until_closed(parts: Sequence[str]) -> int:
     """The number of further parts that belong to a list or an object that begins in the first part;
     0 if no list begins there, or if it is not closed."""
     depth = 0
-    for number, part in enumerate(parts):
+    for number, part in enumerate(_QUOTED.sub("", part) for part in parts):
         depth += sum(part.count(c) for c in "[{") - sum(part.count(c) for c in "]}")
         if depth <= 0 or not parts[0].startswith(("[", "{")):
             return number
     return 0
 
+
+_QUOTED = re.compile(r"\"(?:[^\"\\]|\\.)*\"|'[^']*'")
+"""A text in quotes, whose brackets open and close nothing."""
 
 _OF_A_FILE = re.compile(r".+\.(?:ya?ml|json|py)")
 """The name of a definition or of a file of tools."""

@@ -259,7 +259,7 @@ def amount(parsed: ParsedLine, flag: str, default: D) -> float | D:
     if written := _WITH_UNIT.fullmatch(word.text):
         size = float(written["number"]) * _UNITS.get(code, {}).get(written["unit"].lower(), 0)
         if size >= least and (code == "dollars" or not written["sign"]):
-            example = f"{size:g}"
+            example = f"{size:.10g}"
     raise line_error(code, f"{word.text!r} is not {about}", word, f"write {flag} {example}")
 
 

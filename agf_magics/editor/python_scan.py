@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from ..catalog import Registry
+from ..catalog import Registry, ToolContext
 from ..catalog.decorators import agent, model_agent, policy, tool, transform
 from .python_cells import UNREADABLE, tree_of
 
@@ -41,6 +41,7 @@ TYPES: Mapping[str, Any] = {
     "Mapping": Mapping,
     "Sequence": Sequence,
     "Iterable": Iterable,
+    "ToolContext": ToolContext,
 }
 """Annotations that are kept, by the names that everybody gives them."""
 
@@ -307,6 +308,8 @@ def _type(node: ast.expr) -> Any:
             [statement] = ast.parse(text.strip()).body
             if isinstance(statement, ast.Expr) and not isinstance(statement.value, ast.Constant):
                 return _type(statement.value)
+        case ast.Attribute(attr="ToolContext"):  # agf.ToolContext, whatever agf is called
+            return ToolContext
         case ast.Name(id=name) | ast.Attribute(value=ast.Name(id="typing"), attr=name):
             return TYPES[name]
         case ast.Subscript(value=ast.Name(id="Literal"), slice=inner):

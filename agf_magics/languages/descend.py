@@ -19,16 +19,16 @@ class Missing:
 MISSING: Final = Missing()
 
 
-def _looking_the_same(value: dict[str, Value], name: str) -> Value:
-    """The value of the key that normalizes to ``name``, or MISSING. The names of expressions are
-    normalized, the keys of data are not (decision D150)."""
-    if name.isascii():
-        return MISSING
+def key_of(value: dict[str, Value], name: str) -> str:
+    """The key of ``value`` that looks like ``name``; ``name`` if there is none. The names of
+    expressions are normalized, the keys of data are not (decision D150)."""
+    if name in value or name.isascii():
+        return name
     normal_name = same_name(name)
     if normal_name in value:
-        return value[normal_name]
+        return normal_name
     keys = (key for key in value if type(key) is str and not key.isascii())
-    return next((value[key] for key in keys if same_name(key) == normal_name), MISSING)
+    return next((key for key in keys if same_name(key) == normal_name), name)
 
 
 def descend(
@@ -42,7 +42,7 @@ def descend(
     """
     for name in names:
         if type(value) is dict:  # any other class is opaque (decision A1)
-            value = value[name] if name in value else _looking_the_same(value, name)
+            value = value[name] if name in value else value.get(key_of(value, name), MISSING)
         elif read is not None:
             value = read(value, name)
         else:

@@ -110,14 +110,28 @@ def _input(span: Span, terms: OverTerms) -> Computed:
     """The input of the flow for one row."""
 
     def build(frame: Frame) -> Value:
-        row = frame["row"]
-        renamed = {name: row.get(column) for name, column in terms.rename.items()}
-        inputs = {**frame[SAME], **row, **renamed}
+        inputs = inputs_of_row(frame[SAME], frame["row"], terms.rename)
         if terms.only is None:
             return inputs
         return {name: inputs[name] for name in terms.only if name in inputs}
 
     return Computed(span, build, (Ref(("row",)),))
+
+
+def inputs_of_row(
+    same: Mapping[str, Value], row: Mapping[str, Value], rename: Mapping[str, str]
+) -> dict[str, Value]:
+    """The values that the flow may read for a row. A row that lacks the column of a renamed input
+    has no such input, as it has none without another name.
+
+    >>> inputs_of_row({"style": "short"}, {"body": "a"}, {"text": "body"})
+    {'style': 'short', 'body': 'a', 'text': 'a'}
+    >>> inputs_of_row({}, {"text": "of another column"}, {"text": "body"})
+    {}
+    """
+    cells = {name: value for name, value in row.items() if name not in rename}
+    renamed = {name: row[column] for name, column in rename.items() if column in row}
+    return {**same, **cells, **renamed}
 
 
 def load(source: Source, problems: Diagnostics, bounds: Bounds) -> Definition:

@@ -157,6 +157,8 @@ class AgfMagics(_Shared):
     def _fits(self, trait: Any, value: Any) -> bool:
         if isinstance(value, bool) and not isinstance(trait, Bool):
             return False  # traitlets would accept a bool as a number
+        if value != value:
+            return False  # NaN is not below the least number, and equals nothing
         if value is None and trait.allow_none:
             return True
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any, Final
 
 from ..journal.codec.encoding import preview
@@ -63,11 +64,16 @@ def find_differences(first: Value, other: Value) -> Iterator[tuple[str, Any, Any
 
 def _differ(mine: Any, theirs: Any) -> bool:
     """Whether two parts differ as wholes. NaN and NaN do not differ."""
+    if mine is theirs:
+        return False
     if type(mine) is not type(theirs):
         return True
     if type(mine) in CONTAINERS:
         return not equal(mine, theirs)
-    return bool(mine != theirs and (mine == mine or theirs == theirs))
+    # The `==` of an array or a frame is no truth: two of them are compared by who they are.
+    with suppress(Exception):
+        return bool(mine != theirs and (mine == mine or theirs == theirs))
+    return True
 
 
 def _element(elements: list[Any], number: int) -> Any:

@@ -370,7 +370,9 @@ def share_of(row: Row) -> float | None:
 
 
 def _amount(number: float) -> str:
-    return f"{number:,.0f}" if number == int(number) else f"{number:,.3g}"
+    # From 100 on, three digits are a whole number.
+    is_whole = number == int(number) or number >= 100
+    return f"{number:,.0f}" if is_whole else f"{number:.3g}"
 
 
 def on_workers(row: Row) -> str:

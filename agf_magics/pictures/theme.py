@@ -86,6 +86,7 @@ STATES = {
     "failed": State("✗", "failed", "#d64545", "#a31919"),
     "error": State("✗", "failed", "#d64545", "#a31919"),
     "cancelled": State("■", "cancelled", "#a56c00", "#7d5200"),
+    "cancelling": State("■", "cancelling", "#a56c00", "#7d5200"),
     "skipped": State("–", "skipped", "#7d7d7d", "#666666", 1.1),
     "kept": State("!", "failed, handled", "#a56c00", "#7d5200"),
     "dropped": State("!", "ok", "#a56c00", "#7d5200"),

@@ -85,10 +85,12 @@ def value_json(
     if type(value) is str:
         whole = value.rfind("\n", 0, MOST_TEXT) if len(value) > MOST_TEXT else -1
         text = plain(value[:whole] if whole > 0 else value, MOST_TEXT)
+        # The line of `whole` is shown, and a newline at the end begins no line.
+        left = value.count("\n", whole) - value.endswith("\n") if whole > 0 else 0
+        more = {"more": left} if left else {}
         if not text.strip():  # nothing would be seen
-            return _words(dumps(text, ensure_ascii=False))
+            return {**_words(dumps(text, ensure_ascii=False)), **more}
         block = {"block": True} if "\n" in text or len(text) > 160 else {}
-        more = {"more": value.count("\n", whole)} if whole > 0 else {}
         markdown = {"markdown": True} if is_reply else {}
         return {**_words(text), **block, **more, **markdown}  # without quotes
     return _Builder(mask, draws, is_exact).one(value, 0)

@@ -67,7 +67,7 @@ def judge(
         try:
             return sorted(
                 map(_violation, validator().iter_errors(value)),
-                key=lambda violation: [*map(str, violation.path)],
+                key=lambda violation: [(type(part) is str, part) for part in violation.path],
             )
         except RecursionError:
             return [Violation((), "$ref", None, value, rule=rule)]

@@ -1,8 +1,9 @@
 """Our implementations of JSON Schema keywords, which replace those of the library jsonschema.
 
-There are four reasons. RE2 matches supplied patterns, never Python's `re` (decision D5). Comparing
+There are five reasons. RE2 matches supplied patterns, never Python's `re` (decision D5). Comparing
 all elements takes linear time. The number of schemas applied to one value is bounded: a ``$ref`` to
-an ``allOf`` of two ``$ref``, thirty levels deep, is a billion. And an opaque value is equal only to
+an ``allOf`` of two ``$ref``, thirty levels deep, is a billion. A multiple is computed with the
+numbers as they are written. And an opaque value is equal only to
 itself (decision A1), while the library calls its ``==``, which treats a ``Decimal`` as a JSON
 number and fails for a table.
 """
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Set
 from contextvars import ContextVar
+from fractions import Fraction
 from typing import Any, TypeAlias
 
 from ..values.value import Value, parts_of
@@ -244,6 +246,18 @@ def _unique_items(validator: Any, rule: bool, value: Any, schema: Mapping[str, A
         yield _error("has an element twice")
 
 
+def exact(number: int | float) -> Fraction:
+    """A finite number as it is written: as a binary float, 19.99 is no multiple of 0.01."""
+    return Fraction(number if type(number) is int else repr(number))
+
+
+def _multiple_of(
+    validator: Any, rule: int | float, value: Any, schema: Mapping[str, Any]
+) -> Errors:
+    if validator.is_type(value, "number") and exact(value) % exact(rule):
+        yield _error("is no multiple")
+
+
 def keywords(library: Mapping[str, Keyword]) -> dict[str, Keyword]:
     """The keywords that replace those of ``library``."""
     applying = ("$ref", "$dynamicRef", "allOf", "anyOf", "oneOf", "not", "if", "dependentSchemas")
@@ -257,4 +271,5 @@ def keywords(library: Mapping[str, Keyword]) -> dict[str, Keyword]:
         "enum": _enum,
         "const": _const,
         "uniqueItems": _unique_items,
+        "multipleOf": _multiple_of,
     }

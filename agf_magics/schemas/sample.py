@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from ..values.value import Value
+from .keywords import exact
 
 
 def sample(schema: Mapping[str, Any] | bool) -> Value:
@@ -94,7 +95,7 @@ class _Sampling:
         """A list with one element, or with the smallest number that ``schema`` allows."""
         first = [self.value(item, within) for item in schema.get("prefixItems", ())]
         items = schema.get("items", {})
-        least = schema.get("minItems", 0)
+        least = int(schema.get("minItems", 0))  # 2.0 is a whole number, too
         may_have_one = schema.get("maxItems") != 0 and not self.is_recursive(items, within)
         if not first and not least and may_have_one:
             least = 1
@@ -143,13 +144,13 @@ FORMATS: Mapping[str, str] = {
 
 def _text(schema: Mapping[str, Any]) -> str:
     text = FORMATS.get(schema.get("format", ""), "text")
-    least: int = schema.get("minLength", 0)
+    least = int(schema.get("minLength", 0))
     longer = text * (least // len(text) + 1)
-    return longer[: max(least, len(text))][: schema.get("maxLength")]
+    return longer[: int(schema.get("maxLength", max(least, len(text))))][: max(least, len(text))]
 
 
 _BOUNDS: Mapping[str, Callable[[float, float], bool]] = {
-    "multipleOf": lambda number, step: not number % step,
+    "multipleOf": lambda number, step: not exact(number) % exact(step),
     "minimum": operator.ge,
     "maximum": operator.le,
     "exclusiveMinimum": operator.gt,

@@ -68,6 +68,8 @@ def cells(text: str) -> int:
 
 
 def _width(character: str) -> int:
-    if unicodedata.combining(character):
+    # Not every mark that is written over the character before it is `combining`: many in Thai and
+    # Hindi are not.
+    if unicodedata.category(character) in ("Mn", "Me"):
         return 0
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1

@@ -21,5 +21,15 @@ def same_name(name: str) -> str:
     return normal if all(map(_is_of_word, set(normal) - set(name))) else name
 
 
+def word_of(name: str) -> str:
+    """``name`` as a word of a line without quotes, with the letters and digits of all scripts and
+    their marks: ids of runs begin with it.
+
+    >>> word_of("orders over rows"), word_of("größe.2")
+    ('orders_over_rows', 'größe.2')
+    """
+    return "".join(char if _is_of_word(char) or char in ".-" else "_" for char in same_name(name))
+
+
 def _is_of_word(char: str) -> bool:
     return char.isalnum() or char == "_" or unicodedata.category(char).startswith("M")

@@ -267,11 +267,12 @@ def equal_within(a: Value, b: Value, room: float) -> bool | None:
 
 
 def _have_same_form(first: Value, second: Value) -> bool:
-    """Whether both are lists of one length, or dicts with the same keys."""
+    """Whether both are lists of one length, or objects with the same keys."""
     kind = type(first)
     if kind is not type(second) or kind not in (list, dict) or len(first) != len(second):
         return False
-    return kind is list or first.keys() == second.keys()
+    # Other keys are those of an opaque dict, and Python compares a tuple by the `==` of its parts.
+    return kind is list or (TEXT.issuperset(map(type, first)) and first.keys() == second.keys())
 
 
 def is_awaitable(value: Any) -> bool:

@@ -82,6 +82,20 @@ def test_a_value_that_does_not_fit_is_reported_in_words_of_the_author(name: str)
     assert message in error.value.diagnostic.message
 
 
+@pytest.mark.parametrize("keys", [["1", "1.0"], ["nan"], ["inf"], ["-inf"], ["01"]])
+def test_a_key_that_is_no_number_of_its_own_is_refused(keys: list[str]) -> None:
+    def weigh(crates: dict[float, int]) -> int:
+        return len(crates)
+
+    registry = agf.Registry()
+    agf.tool(weigh, registry=registry)
+    text = "pipeline: p\nsteps:\n- tool: {name: weigh, args: {crates: !expr ctx.crates}}\n"
+    assert agf.run(text, {"crates": {"1": 1, "2.0": 2}}, registry=registry).output == 2
+    with pytest.raises(agf.StepError) as caught:
+        agf.run(text, {"crates": dict.fromkeys(keys, 1)}, registry=registry)
+    assert caught.value.code == "tool.arguments"
+
+
 def test_a_model_is_offered_the_types_of_json() -> None:
     registry = agf.Registry()
 

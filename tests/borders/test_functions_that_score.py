@@ -146,7 +146,7 @@ NO_VALUES: list[tuple[Callable[[int], Any], str]] = [
     (lambda output: math.nan, "the score is NaN"),
     (lambda output: math.inf, "the score is infinite"),
     (lambda output: -math.inf, "the score is infinite"),
-    (lambda output: 10**400, "larger than a float can be"),
+    (lambda output: 10**400, "too large for a mean"),
     (lambda output: [output], "the score is a list"),
     (lambda output: output if output < 3 else "high", "the score is text, and those of other rows are numbers"),
     (lambda output: "low" if output < 3 else 3, "the score is a number, and those of other rows are labels"),

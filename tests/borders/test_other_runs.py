@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -63,6 +64,18 @@ def cell_of_opened_call(registry: agf.Registry, names: dict[str, Any], tmp_path:
         run = agf.run("pipeline: p\nsteps: [{tool: {name: price, args: {fruit: fig}}}]", registry=registry)
         changed(path, f"UPDATE records SET name='{recorded}', given='{{\"command\":\"touch x\"}}'")
         return open_call(SimpleNamespace(user_ns=names), registry, run.run_id, "steps[0]").code
+
+
+class Priced:
+    async def __call__(self, fruit: str) -> float:
+        return 1.0
+
+
+@pytest.mark.parametrize("function", [Priced(), functools.partial(Priced(), fruit="fig")])
+def test_a_cell_waits_for_each_tool_that_is_async(registry: agf.Registry, tmp_path: Path, function: Any) -> None:
+    agf.tool(function, name="price", registry=registry)
+    assert registry.tools["price"].is_async
+    assert cell_of_opened_call(registry, {"price": function}, tmp_path) == "await price(**arguments)"
 
 
 @pytest.mark.parametrize("name", ["system", "exit", "get_ipython", "eval", "__import__", "os.system", "p"])

@@ -96,6 +96,18 @@ def test_a_parameter_that_a_file_adds_can_be_used_at_once(reloading: Reloading, 
     assert "plus" not in registry.tools["t"].takes
 
 
+def test_an_edited_agent_is_the_default_only_if_it_was(reloading: Reloading) -> None:
+    registry = agf.Registry()
+    reloading.run("found = h.scale")
+    agf.agent(reloading.shell.user_ns["found"], name="first", default=True, registry=registry)
+    agf.agent(lambda prompt: "b", name="second", default=True, registry=registry)
+    reloading.edit(AFTER)
+    assert registry.agents["first"].name == "first"
+    default = registry.agents.default
+    assert default is not None
+    assert default.name == "second"
+
+
 def test_the_options_of_a_tool_stay(reloading: Reloading) -> None:
     registry = agf.Registry()
     reloading.run("found = h.scale")

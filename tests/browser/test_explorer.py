@@ -180,6 +180,26 @@ def test_a_step_is_looked_at_and_the_run_cancelled_while_the_cell_waits(opened: 
     assert "widgets" not in saved.metadata
 
 
+DEAF = """%%pipeline --run
+pipeline: deaf
+steps:
+- for_each: {over: "[1, 2, 3]", on_error: abort, do: {tool: {name: sleep}}, collect: {transform: {value: pipe}}}
+"""
+
+
+def test_the_header_says_from_the_click_on_which_calls_do_not_stop(opened: Open) -> None:
+    page = opened(SETUP, DEAF)
+    page.run(0)
+    page.run(1, wait=False)
+    page.says(1, "▶3")
+    page.explorer(1).locator("button:text-is('Cancel')").click()
+    page.says(1, "■ cancelling", "3 calls still running")
+    assert page.explorer(1).locator("button:text-is('Cancel')").is_disabled()
+    page.picture("explorer-cancelling", 1)
+    page.finished()
+    page.says(1, "■ cancelled", "3 calls left running")
+
+
 def test_the_keys_of_the_tree_move_in_the_explorer_and_leave_the_notebook_as_it_is(opened: Open) -> None:
     page = opened(SETUP, DOUBLED, DIGEST)
     page.run_all()

@@ -38,6 +38,31 @@ def writer(prompt: str) -> str: ...
 @transform
 def joined(outputs): ...
 """,
+    "contexts": """
+import typing
+import agf_magics
+import agf_magics as agf
+from agf_magics import ToolContext
+from typing import Optional, Union
+
+@agf.tool
+def first(call: agf.ToolContext, x: int): ...
+
+@agf.tool
+def second(call: ToolContext, x: int): ...
+
+@agf.tool
+def third(x: int, call: "agf.ToolContext"): ...
+
+@agf.tool
+def fourth(x: int, call: ToolContext | None = None): ...
+
+@agf.tool
+def fifth(x: int, call: Optional[agf.ToolContext] = None): ...
+
+@agf.tool
+def sixth(x: int, call: typing.Union[None, "agf_magics.ToolContext"] = None): ...
+""",
     "calls": """
 import json
 import agf_magics as agf

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import math
 import threading
+import types
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, Optional, Union
 
 import pytest
 
@@ -442,6 +443,33 @@ def test_a_cancelled_run_closes_the_question_of_its_tool(where: Any) -> None:
     person.join()
     assert (run.status, run.progress.open_questions) == ("cancelled", {})
     assert run.steps["steps[0]"].state == "cancelled"
+
+
+@pytest.mark.parametrize(
+    "annotation",
+    [
+        "ToolContext",
+        "agf.ToolContext",
+        "ToolContext | None",
+        "None | agf.ToolContext",
+        "Optional[ToolContext]",
+        "Optional[agf.ToolContext]",
+        "Union[agf.ToolContext, None]",
+    ],
+)
+def test_a_context_is_found_in_an_annotation_that_is_a_text(annotation: str) -> None:
+    def reports(x: int, call: Any = None) -> str:
+        return type(call).__name__
+
+    reports.__annotations__["call"] = annotation
+    names = {"ToolContext": agf.ToolContext, "agf": agf, "Optional": Optional, "Union": Union}
+    registry = agf.Registry()
+    tool = types.FunctionType(reports.__code__, names, "reports", (None,))
+    tool.__annotations__ = reports.__annotations__
+    agf.tool(tool, registry=registry)
+    assert registry.tools["reports"].context == ("call",)
+    text = "pipeline: p\nsteps:\n- tool: {name: reports, args: {x: 1}}\n"
+    assert agf.run(text, registry=registry).output == "ToolContext"
 
 
 # --- outside of a run ---

@@ -231,3 +231,17 @@ def test_the_page_of_conformance_names_what_exists() -> None:
         assert exists, name
     decisions = [f"PEER-{number}" for number in range(1, 22)] + [f"Y{number}" for number in range(1, 13)]
     assert all(re.search(rf"^\| (?:.*\b)?{name}\b", page, re.MULTILINE) for name in decisions)
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("state.a < 0.0000001", "a < 0.0000001"),
+        ("state.a == 'state.b'", "a == 'state.b'"),
+        ("a == state.b or state.a > 3", "a == b or a > 3"),
+    ],
+)
+def test_the_hint_for_a_prefix_is_the_same_condition(written: str, meant: str) -> None:
+    with pytest.raises(agf.DefinitionError) as refused:
+        agf.load(edge_with(written, {"a": 1, "b": 2}), "graph")
+    assert {problem.hint for problem in refused.value.diagnostics} == {f"write: {meant}"}

@@ -7,11 +7,12 @@ import json
 import textwrap
 import threading
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import AfterValidator
 
 import agf_magics as agf
 from agf_magics.flow.flow import outermost
@@ -23,6 +24,7 @@ from agf_magics.flow.progress.events import (
     StepStarted,
 )
 from agf_magics.languages.plan import Log
+from agf_magics.languages.plan.log.reading import resolve
 from tests.engine import kept
 from tests.engine.virtual_time import run_virtual
 
@@ -766,3 +768,35 @@ def test_the_messages_of_a_run_can_be_written_as_json() -> None:
     registry = agf.Registry()
     flow = agf.define("name: p\nstate: {b: [1]}\ncalls: []\n", "plan", registry=registry)
     assert json.loads(json.dumps(agf.run(flow, registry=registry).stores)) == {"state": {"b": [1]}}
+
+
+DECOMPOSED = "u\N{COMBINING DIAERESIS}"
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"type": "data", "data": {DECOMPOSED: 4}},
+        {"type": "data", "data": {DECOMPOSED: 4, "b": 1}, "_call": {"_tool": "t", "_outputPath": "†data.ü"}},
+    ],
+    ids=["a message", "the result of a call"],
+)
+@pytest.mark.parametrize("name", ["ü", DECOMPOSED])
+def test_a_name_is_found_in_each_spelling(message: Any, name: str) -> None:
+    assert resolve([message], f"†data.{name}") == 4
+    later = {"type": "data", "data": {"ü": 5}, "_call": {"_tool": "t", "_outputPath": "†data.ü"}}
+    assert resolve([message, later], f"†data.{name}") == 5
+    assert resolve([later, message], f"†data.{name}") == 4
+    assert resolve([{"type": "data", "data": {"b": 1}}, message], "†data.b") == 1
+
+
+def test_a_text_that_a_tool_refuses_needs_no_object_in_the_context(registry: agf.Registry) -> None:
+    def odd(n: Annotated[str, AfterValidator(lambda text: text.index("z"))]) -> int:
+        return 1
+
+    agf.tool(odd, registry=registry)
+    messages: list[dict[str, Any]] = [{"type": "data", "data": 5}, {"type": "state", "state": {"name": 1}}]
+    registry.contexts.named("p").log = Log(messages)
+    ended = run(plan("_tool: odd, n: name", context="p"), registry, raises=False)
+    assert ended.error is not None
+    assert ended.error.diagnostic.hint == "write $state.name: this is the text 'name'"

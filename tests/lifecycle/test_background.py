@@ -15,8 +15,11 @@ import pytest
 import agf_magics as agf
 from agf_magics.engine.host.host import Host
 from agf_magics.engine.host.job import Job
+from agf_magics.flow.progress.events import CancelAsked, Event
 from agf_magics.lifecycle.launch.launch import start
 from agf_magics.lifecycle.runs.live import live
+from agf_magics.pictures.pages.parts import headline
+from agf_magics.pictures.pages.updates import Updates
 from tests.engine.jobs import start as start_job
 
 PATIENCE = 60.0
@@ -95,6 +98,62 @@ def test_a_run_is_returned_while_it_continues(gates: Gates) -> None:
     assert (run.status, run.done, run.stores) == ("ok", True, {"o": "agf-worker"})
     assert run not in live.running
     assert live.find(run.run_id) is run
+
+
+FAN_OUT = """
+pipeline: p
+steps:
+- for_each:
+    over: "[1, 2]"
+    max_parallel: 2
+    on_error: abort
+    do: {tool: {name: gate}}
+    collect: {transform: {value: pipe}}
+"""
+
+
+def shown(run: agf.Run) -> tuple[str, list[str]]:
+    """The status in the page of a run, with the counts of calls that do not stop. The line of the run has them, too."""
+    update = Updates(run.progress).complete(0.0)
+    counts = [count for count in update["counts"] if "running" in count]
+    line = headline(run.progress, now=0.0)
+    assert all(text in line for text in (update["status"], *counts)), line
+    return update["status"], counts
+
+
+@pytest.mark.parametrize("is_awaited", [False, True], ids=["in the background", "awaited"])
+@pytest.mark.parametrize(("ends", "after"), [(False, ["2 calls left running"]), (True, [])], ids=["left", "ended"])
+def test_a_cancelled_run_says_until_its_end_and_after_it_which_calls_go_on(
+    gates: Gates, is_awaited: bool, ends: bool, after: list[str]
+) -> None:
+    seen = []
+
+    def hear(event: Event) -> None:
+        if isinstance(event, CancelAsked):
+            (run,) = live.running
+            seen.append((run.status, *shown(run)))
+            if ends:
+                gates.open.set()
+
+    async def awaited() -> agf.Run:
+        waiting = asyncio.ensure_future(agf.arun(FAN_OUT, registry=gates.registry, on_event=hear, raises=False))
+        await asyncio.to_thread(gates.at_the_gate, 2)
+        (run,) = live.running
+        run.cancel()
+        run.cancel()
+        return await waiting
+
+    if is_awaited:
+        run = asyncio.run(awaited())
+    else:
+        run = start(FAN_OUT, registry=gates.registry, on_event=hear)
+        gates.at_the_gate(2)
+        assert shown(run) == ("running", [])
+        run.cancel()
+        run.cancel()
+        run.wait(PATIENCE)
+    assert seen == [("running", "cancelling", ["2 calls still running"])]
+    assert shown(run) == ("cancelled", after)
 
 
 def test_waiting_has_a_limit_of_its_own(gates: Gates) -> None:

@@ -279,3 +279,24 @@ def test_a_comparison_says_what_was_reused_and_which_steps_have_no_call(registry
     ]
     assert compared.uncalled == ("same",)
     assert first.compare(past_run(registry, "pipeline", pipeline(LOAD))).uncalled == ("same",)
+
+
+def test_of_a_repeated_call_the_last_outcomes_are_compared(registry: agf.Registry) -> None:
+    counts = iter((1, 1, 2))
+    agf.tool(lambda: next(counts), name="count", registry=registry, reuse=False)
+
+    @agf.tool(registry=registry)
+    def check(count: int, least: int) -> int:
+        if count < least:
+            raise ValueError("too few")
+        return 0
+
+    agf.define("pipeline: counted\nsteps:\n- tool: {name: count, output: n}\n"
+               "- tool: {name: check, args: {count: !expr ctx.n, least: !expr ctx.least}}\n",
+               registry=registry)  # fmt: skip
+    agf.define("pipeline: main\nsteps:\n- call: {pipeline: counted, pass: {least: ctx.least}, on_error: retry(1)}\n",
+               registry=registry)  # fmt: skip
+    first, other = (agf.runs(agf.run("main", {"least": least}, registry=registry).run_id) for least in (1, 2))
+    for pair in ((first, other), (other, first)):
+        rows = {row["label"]: row for row in pair[0].compare(pair[1])}
+        assert (rows["count"]["same output"], rows["count"]["differs"]) == (0, "yes")

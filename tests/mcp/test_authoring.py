@@ -31,6 +31,18 @@ def test_a_problem_has_its_place_and_the_fix_that_takes_it_away() -> None:
     assert check_definition(fixed, registry=registry()) == {"language": "pipeline", "ok": True, "problems": []}
 
 
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_a_fix_is_a_part_of_the_text_that_occurs_once(number: int) -> None:
+    steps = ["- for_each:\n    over: ctx.x\n    do: {transform: {value: item}}\n    on_error: abort\n"] * 3
+    collect = "    collect: {transform: {value: pipe}}\n"
+    steps = [step + collect * (place != number - 1) for place, step in enumerate(steps)]
+    text = f"pipeline: p\nsteps:\n{''.join(steps)}"
+    (problem,) = check_definition(text, registry=registry())["problems"]
+    assert text.count(problem["fix"]["replace"]) == 1
+    fixed = text.replace(problem["fix"]["replace"], problem["fix"]["with"])
+    assert check_definition(fixed, registry=registry())["problems"] == []
+
+
 def test_a_warning_is_not_an_error() -> None:
     answer = check_definition("name: g\nnodes: {a: {type: passthrough, output: {x: 1}}}\n" + EDGES, registry=registry())
     assert answer["ok"]

@@ -13,6 +13,7 @@ import pytest
 import agf_magics as agf
 from agf_magics import StepError
 from agf_magics.mcp import Server
+from agf_magics.text.folder import notebook_folder
 from tests.mcp.servers import call, is_alive, marks, program, until
 
 
@@ -218,6 +219,48 @@ def test_a_wrong_limit_is_refused(limits: dict[str, Any]) -> None:
         agf.mcp.connect("quick", command=program("quick"), **limits)
     assert caught.value.diagnostics[0].code == "mcp.config"
     assert "quick" not in agf.mcp.servers
+
+
+FILE = """{
+    "mcpServers": {
+        // ours
+
+        "quick": {"command": "python"},
+        "web": {"url": "https://127.0.0.1:9/mcp"},
+        "other": {"url": "ftp://user:pw@example.org/x"}
+    }
+}"""
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("quick", {"command": program("quick"), "headers": {"A": "b"}}, "is a command"),
+        ("quick", {"command": program("quick"), "sign_in": True}, "is a command"),
+        ("quick", {"file": "mcp.json", "headers": {"A": "b"}}, "is a command"),
+        ("web", {"address": "https://127.0.0.1:9/mcp", "env": {"A": "b"}}, "is an address"),
+        ("web", {"file": "mcp.json", "env": {"A": "b"}}, "is an address"),
+        ("other", {"file": "mcp.json"}, "is no address"),
+    ],
+)
+def test_an_option_that_does_not_fit_is_refused(
+    name: str, options: dict[str, Any], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(notebook_folder, "fixed", tmp_path)
+    (tmp_path / "mcp.json").write_text(FILE)
+    with pytest.raises(agf.DefinitionError, match=message) as caught:
+        agf.mcp.connect(name, **options)
+    assert caught.value.code == "mcp.config"
+    assert "pw" not in str(caught.value)
+
+
+def test_a_comment_in_a_file_moves_no_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(notebook_folder, "fixed", tmp_path)
+    (tmp_path / "mcp.json").write_text(FILE.replace('"python"', '"python", "cwd": "x"'))
+    with pytest.raises(agf.DefinitionError) as caught:
+        agf.mcp.connect("quick", file="mcp.json")
+    assert caught.value.diagnostic.span is not None
+    assert caught.value.diagnostic.span.place[0] == 5
 
 
 def test_a_tool_of_another_name_is_not_replaced() -> None:

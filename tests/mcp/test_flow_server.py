@@ -177,6 +177,14 @@ def test_a_name_that_no_tool_can_have_is_refused(name: str) -> None:
     assert caught.value.code == "mcp.serve-name"
 
 
+def test_two_flows_of_one_name_are_refused() -> None:
+    text = "pipeline: same\nsteps:\n- transform: {value: '%s'}\n"
+    flows = [agf.load(text % number, registry=Registry()) for number in (1, 2)]
+    with pytest.raises(DefinitionError, match="cannot be served") as caught:
+        flow_tools(flows, NAMES)
+    assert caught.value.code == "mcp.serve-name"
+
+
 # --- calls ---
 
 

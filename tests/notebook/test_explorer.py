@@ -5,16 +5,19 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+import queue
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agf_magics.notebook.explorer.widget_model import FOLDER, LATER_SCRIPTS, SCRIPTS, script
 from agf_magics.pictures.pages.wire import BarRow, ElementRow, StepRow, UpdateRow
-from tests.notebook.conftest import Cell, Kernel, started
+from tests.notebook.conftest import Cell, Kernel, kernel_in, started
 
 pytestmark = pytest.mark.kernel
 
@@ -556,6 +559,50 @@ def test_a_question_of_a_background_run_is_answered_in_the_explorer(page_kernel:
     assert not page.ask("answer", where=question["where"], mark=question["mark"], text="now")["ok"]
     page_kernel.drain()
     page_kernel.strays.clear()
+
+
+def asking(kernel: Kernel, cell: Cell) -> tuple[Page, dict[str, Any]]:
+    """The page of the run of a cell, once it has the question of the run, and the place of the question."""
+    while True:
+        cell.messages.append(kernel.next())
+        if started(cell.messages):
+            page = Page(kernel, cell)
+            updates = [page.start["update"], *page.updates]
+            for question in (question for update in updates for question in update.get("questions", ())):
+                return page, {"where": question["where"], "mark": question["mark"]}
+
+
+def test_a_question_of_a_cell_is_answered_where_it_is_asked_at_the_prompt_or_in_the_page(tmp_path: Path) -> None:
+    with contextmanager(kernel_in)(tmp_path, JPY_SESSION_NAME="a.ipynb") as kernel:
+        asks_twice(kernel)
+
+
+def asks_twice(kernel: Kernel) -> None:
+    if "kernel subshells" not in kernel.reply(kernel.client.kernel_info()).get("supported_features", ()):
+        pytest.skip("this kernel has no subshells: only the prompt is answered while a cell waits")
+    kernel.client.control_channel.send(kernel.client.session.msg("create_subshell_request", {}))
+    subshell = kernel.client.get_control_msg(timeout=60)["content"]["subshell_id"]
+    kernel.good(ASKS + "\n")
+    kernel.good("%config AgfMagics.progress_after = 0")
+    # No click has come while a cell ran: the question is at the prompt, and in the page it cannot be answered.
+    cell = kernel.begin("r = %run_pipeline asks")
+    page, place = asking(kernel, cell)
+    prompt = kernel.client.get_stdin_msg(timeout=60)["content"]
+    assert not prompt["password"]
+    refused = page.ask("answer", subshell, **place, choice=0)
+    assert not refused["ok"]
+    assert "answer it in the cell that asks" in refused["why"]
+    kernel.client.input("2")
+    assert cell.end().reply["status"] == "ok"
+    assert "later" in str(kernel.good("r.stores['said']").of("execute_result"))
+    # Now one has: the next question is in the page alone.
+    cell = kernel.begin("r = %run_pipeline asks")
+    page, place = asking(kernel, cell)
+    assert page.ask("answer", subshell, **place, choice=0)["ok"]
+    assert cell.end().reply["status"] == "ok"
+    assert "now" in str(kernel.good("r.stores['said']").of("execute_result"))
+    with pytest.raises(queue.Empty):
+        kernel.client.get_stdin_msg(timeout=0)
 
 
 LONG = """\

@@ -68,6 +68,40 @@ def test_new_and_removed_steps_are_reported(journaled: Kernel) -> None:
     assert [(mark[0], mark[-1]) for mark in answer["marks"]] == [(1, "removed")]
 
 
+FRAMED = """\
+%%pipeline{}
+pipeline: framed
+steps:
+- tool: {{name: clean, output: good}}
+- tool: {{name: second, args: {{word: {}}}, output: b}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("edit", "marks"),
+    [
+        ("1", []),
+        (SECOND, []),
+        (SECOND.replace("second {", "2nd {"), [1]),
+        (FRAMED.format("", "figs"), [1]),
+        ("import datetime\n@tool\ndef clean() -> object:\n    return datetime.date(2026, 11, 24)", [0]),
+    ],
+    ids=["another cell", "the same function", "a function", "the definition", "the function whose result is no JSON"],
+)
+def test_an_edit_is_told_of_a_run_whose_results_nobody_asked_to_read(
+    journaled: Kernel, edit: str, marks: list[int]
+) -> None:
+    journaled.good("import datetime\n@tool\ndef clean() -> object:\n    return datetime.date(2026, 11, 23)")
+    journaled.good(SECOND)
+    page = Page(journaled, journaled.good(FRAMED.format(" --run", "pears")))
+    assert page.get("stale", auto=True)["edited"] is False
+    journaled.good(edit)
+    told = page.get("stale", auto=True)
+    assert (told["edited"], "not JSON" in told["skipped"]) == (bool(marks), True)
+    asked = page.get("stale")
+    assert (asked["edited"], [mark[0] for mark in asked["marks"]]) == (bool(marks), marks)
+
+
 def test_a_comparison_that_nobody_asked_for_unpickles_nothing(journaled: Kernel) -> None:
     journaled.good("import datetime\n@tool\ndef now() -> object:\n    return datetime.date(2026, 11, 23)")
     page = Page(journaled, journaled.good("%%pipeline --run\npipeline: day\nsteps:\n- tool: {name: now, output: d}"))

@@ -16,8 +16,10 @@ from agf_magics.catalog import Registry
 from agf_magics.commands.words import split
 from agf_magics.editor.complete import Surroundings, complete
 from agf_magics.flow.progress.question import Question
+from agf_magics.flow.progress.run_line import RunLine
 from agf_magics.lifecycle.runs.live import live
 from agf_magics.notebook.display.run_list import _goes_on, moment
+from agf_magics.pictures.pages.run_list import ALL, runs_table
 from agf_magics.settings.settings import current
 from agf_magics.text.source import Source
 from tests.notebook.conftest import Shell, code
@@ -57,6 +59,19 @@ def test_the_line_below_a_page_gives_the_next_page_until_all_runs_are_listed(ful
     assert "runs 1–20 of 45 · next: %runs --page 2" in listed_text
     assert "runs 41–45 of 45" in listed_text
     assert len(set(re.findall(r"^(?:other|strict)-\S+", listed_text, re.MULTILINE))) == 45
+
+
+@pytest.mark.parametrize(
+    ("line", "following"),
+    [
+        ("%runs --limit 1 # my runs", "%runs --limit 1 --page 2"),
+        ("%runs --page 2 --limit=1 --name 'oth'", "%runs --limit 1 --name 'oth' --page 3"),
+        ("%runs --limit=20 --before '3000-01-01 00:00'", "%runs --limit 20 --before '3000-01-01 00:00' --page 2"),
+    ],
+)
+def test_the_next_line_has_the_words_of_the_line(full_shell: Shell, line: str, following: str) -> None:
+    assert page(full_shell, line).partition(" · next: ")[2] == following
+    assert page(full_shell, following)
 
 
 def test_the_next_line_keeps_the_filters_and_replaces_the_page(full_shell: Shell) -> None:
@@ -269,3 +284,18 @@ def test_a_run_whose_question_is_open_waits_for_an_answer(shell: Shell, tmp_path
     assert states == ("waiting", "running", True)  # the status of a run is that of the specification
     assert not any(map(_goes_on, agf.runs()[:1]))
     assert "waiting for an answer" not in page(shell, "%runs")
+
+
+@pytest.mark.parametrize(
+    ("run_id", "name", "shown"),
+    [
+        ("sizes-1-0a1b2c", "sizes", []),
+        ("sizes_over_rows-1-0a1b2c", "sizes over rows", []),
+        ("größe-1-0a1b2c", "gro\u0308ße", []),
+        ("sizes-1-0a1b2c", "weights", ["name"]),
+        (f"{60 * 'a'}-1-0a1b2c", 61 * "a", ["name"]),
+    ],
+)
+def test_a_name_that_the_id_says_has_no_column(run_id: str, name: str, shown: list[str]) -> None:
+    columns, _ = runs_table([RunLine(run_id, name, "ok", 0.0, 1.0, "")], ALL)
+    assert [column for column in columns if column == "name"] == shown

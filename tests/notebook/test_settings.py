@@ -22,6 +22,8 @@ from tests.notebook.conftest import LONGEST, Shell, code
         ("progres = 'auto'", "magic.unknown-setting"),
         ("timeout = -1", "magic.setting"),
         ("timeout = True", "magic.setting"),
+        ("timeout = float('nan')", "magic.setting"),
+        ("refresh_hz = float('nan')", "magic.setting"),
         ("refresh_hz = 1000", "magic.setting"),
         ("allow_shell = 'yes'", "magic.setting"),
         ("max_pipeline_spawns = 1.5", "magic.setting"),

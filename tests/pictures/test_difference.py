@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from agf_magics.pictures import difference
@@ -33,6 +35,17 @@ from agf_magics.pictures.difference import (
 )
 def test_the_parts_that_differ_are_found(first: Any, other: Any, expected: list[Any]) -> None:
     assert list(find_differences(first, other)) == expected
+
+
+FRAME = pd.DataFrame({"a": [1, 2]})
+
+
+@pytest.mark.parametrize("value", [FRAME, FRAME["a"], FRAME.to_numpy(), pd.NA])
+def test_a_value_without_a_truth_is_compared_by_what_it_is(value: Any) -> None:
+    assert list(find_differences({"a": value}, {"a": value})) == []
+    other = copy.deepcopy(FRAME)
+    ((path, _, _),) = find_differences([FRAME], [other])
+    assert path == "[0]"
 
 
 def test_deep_and_large_values_end() -> None:

@@ -386,6 +386,7 @@ REPORTS: dict[str, tuple[bool, list[Progressed], str, float | None]] = {
     "a text": (False, [Progressed(("a",), 0.0, None, None, "page 3")], "page 3", None),
     "an amount": (False, [Progressed(("a",), 0.0, 1_500, None, "")], "1,500", None),
     "a part": (False, [Progressed(("a",), 0.0, 0.25, 10, "page 3")], "0.25 of 10 · page 3", 0.025),
+    "a thousand and a part": (False, [Progressed(("a",), 0.0, 1500.25, 12002.0, "")], "1,500 of 12,002", 0.125),
     "more than all": (False, [Progressed(("a",), 0.0, 12, 10, "")], "12 of 10", 1.0),
     "of nothing": (False, [Progressed(("a",), 0.0, 0, 0, "")], "0 of 0", None),
     "of an element": (True, [Progressed(("a", 7), 0.0, 3, 10, "")], "#7: 3 of 10", None),

@@ -415,6 +415,16 @@ def test_few_more_lines_are_no_reason_for_a_fold() -> None:
     assert "… and 5 more lines" in value_html(lines(21))
 
 
+@pytest.mark.parametrize(
+    "text", ["a\n" * 3000, "a\n" * 3000 + "b", "\n" * 4001 + "hello", "a\n" * 1999 + "\n" * 5, "\n" * 9000]
+)
+def test_the_lines_that_are_shown_and_the_others_are_all(text: str) -> None:
+    shown = value_json(text)
+    assert shown["text"]
+    whole = text.rfind("\n", 0, 4_000)
+    assert shown.get("more", 0) == len(text[whole + 1 :].splitlines()) > 0
+
+
 def test_a_very_long_text_is_saved_in_whole_lines_and_the_others_are_counted() -> None:
     text = value_text(lines(1000)).split("\n")
     assert text[:-1] == lines(len(text) - 1).split("\n")

@@ -98,6 +98,21 @@ def test_a_value_that_false_refuses_is_reported_with_its_place(
     assert describe_all(violations) == sentence
 
 
+@pytest.mark.parametrize(
+    ("step", "value", "fits"),
+    [
+        (0.01, 19.99, True),
+        (0.1, 0.3, True),
+        (0.1, 0.35, False),
+        (1e-7, 3e-7, True),
+        (0.5, 10**400, True),
+        (3, 10, False),
+    ],
+)
+def test_a_multiple_is_that_of_the_numbers_as_they_are_written(step: float, value: float, fits: bool) -> None:
+    assert (judge({"multipleOf": step})(value) == []) is fits
+
+
 class Anything:
     """An object that is equal to everything, by its own code."""
 

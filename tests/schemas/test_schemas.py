@@ -309,6 +309,9 @@ SAMPLES: list[tuple[dict[str, Any], Any]] = [
     ({"$ref": "#/$defs/a~1b%20c", "$defs": {"a/b c": {"type": "integer"}}}, 1),
     ({"type": "array", "items": True}, ["text"]),
     ({"type": "string", "format": "date"}, "2024-01-31"),
+    ({"type": "string", "minLength": 6.0}, "textte"),
+    ({"type": "string", "maxLength": 2.0}, "te"),
+    ({"type": "array", "items": {"type": "integer"}, "minItems": 2.0}, [1, 1]),
 ]
 
 
@@ -317,6 +320,10 @@ def test_a_sample_reads_well_and_conforms(schema: dict[str, Any], expected: Any)
     value = sample(schema)
     assert value == expected
     jsonschema.Draft202012Validator(schema).validate(value)
+
+
+def test_a_sample_is_a_multiple_of_a_decimal() -> None:  # the library computes with binary floats
+    assert sample({"type": "number", "multipleOf": 0.01, "minimum": 19.99, "maximum": 19.99}) == 19.99
 
 
 TREE = {

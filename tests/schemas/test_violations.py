@@ -49,6 +49,8 @@ SENTENCES: list[tuple[Any, Any, str]] = [
      "cannot be checked: its schema is not valid: missing )"),
     ({"items": {"type": "null"}}, [1] * 7, "; ".join(f"[{i}]: needs null, not the number 1" for i in range(5))
      + "; and 2 more"),
+    ({"items": {"type": "null"}}, [1] * 12, "; ".join(f"[{i}]: needs null, not the number 1" for i in range(5))
+     + "; and 7 more"),
 ]  # fmt: skip
 """A schema, a value that violates it, and the sentence of the violation."""
 

@@ -41,6 +41,14 @@ def test_an_excerpt_fits_and_its_carets_are_under_the_characters(line: str, star
         assert above == expected or len(above) >= 20
 
 
+@pytest.mark.parametrize(
+    ("text", "columns"),
+    [("abc", 3), ("漢字", 4), ("e\u0301", 1), ("नमस्ते", 4), ("ที่", 1), ("a\u20dd", 1)],
+)
+def test_a_mark_over_the_character_before_it_takes_no_column(text: str, columns: int) -> None:
+    assert cells(text) == columns
+
+
 @pytest.mark.parametrize("number", [1, 12_345, 1_234_567])
 def test_an_excerpt_of_a_far_line_fits_too(number: int) -> None:
     assert max(map(len, excerpt(Source("f", "x" * 500, number).span(250, 260)))) <= WIDTH

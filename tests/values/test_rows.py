@@ -13,6 +13,7 @@ import pytest
 from pyarrow import parquet
 
 import agf_magics as agf
+from agf_magics.text.length import DEEPEST
 from agf_magics.values.tables.files import Cases, CsvFile, FileRows, JsonLines, Parquet
 from agf_magics.values.tables.rows import PAGE, ListRows, ValueRows
 
@@ -105,6 +106,33 @@ def test_a_file_travels_as_its_path_and_is_refused_after_a_change(kind: Any, tmp
     with pytest.raises(agf.DefinitionError, match="has changed since the start of the run") as refused:
         pickle.loads(sent)
     assert refused.value.code == "over.changed-file"
+
+
+def deep(levels: int) -> Any:
+    value: Any = 1
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize("kind", [json_lines, in_memory])
+def test_a_row_that_nests_too_deep_is_broken_alone(kind: Any, tmp_path: Path) -> None:
+    rows = kind(tmp_path / "rows", [{"n": 1, "a": 1}, {"n": 2, "a": deep(DEEPEST + 50)}, {"n": 3, "a": 3}])
+    with pytest.raises(agf.StepError) as broken:
+        rows[1]
+    unit = "line" if kind is json_lines else "row"
+    number = 2 if kind is json_lines else 1
+    assert broken.value.diagnostic.code == "over.broken-row"
+    assert broken.value.diagnostic.message.startswith(f"{unit} {number} cannot be used: 'a' is too large: it nests")
+    assert [rows[number]["n"] for number in (0, 2)] == [1, 3]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_negative_number_counts_from_the_end(kind: Any, tmp_path: Path) -> None:
+    rows = kind(tmp_path / "rows", ROWS)
+    assert [rows[number]["n"] for number in (-1, -len(ROWS))] == [len(ROWS) - 1, 0]
+    with pytest.raises(IndexError):
+        rows[-len(ROWS) - 1]
 
 
 CELLS: dict[str, tuple[list[str], list[Any]]] = {

@@ -179,3 +179,11 @@ def test_an_error_names_the_type_of_a_value() -> None:
         "text", "a number", "a number", "true or false", "null", "a list", "an object", "an opaque ndarray",
         "an opaque Colour",
     ]  # fmt: skip
+
+
+def test_a_dict_with_other_keys_is_equal_only_to_itself() -> None:
+    own = {1: "a"}
+    assert equal(own, own)
+    assert equal({"d": own}, {"d": own})
+    assert not equal(own, {1: "a"})
+    assert not equal({"d": own}, {"d": {1: "a"}})

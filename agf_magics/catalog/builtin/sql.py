@@ -43,6 +43,9 @@ def query_frames(
     if double := same_in_sql(frames):
         message = f"the frames {double[0]!r} and {double[1]!r} have the same name in SQL"
         raise StepError(Diagnostic("tool.sql-frame", message, hint="rename one of them"))
+    if not timeout > 0:
+        message = f"timeout must be a number of seconds above 0, got {timeout:g}"
+        raise StepError(Diagnostic("tool.sql-time", message, hint=LONGER))
     tables = {name: arrow_of_frame(name, frame, pyarrow) for name, frame in frames.items()}
     # A browser has no processes. The query runs in the page, which the person can close (decision
     # D59).

@@ -162,8 +162,9 @@ class Model:
             used["cost"] = f"{cost:f}"
 
     def price(self, used: Tokens) -> Decimal | None:
-        """The price of a reply in US dollars; None: unknown, for example because the server is not
-        the provider's own. The first call is slow unless the model was opened."""
+        """The price of a reply in US dollars; None: unknown, for example because ``base_url`` names
+        another server. An address in the environment counts as the provider's own, since it is
+        usually that of a gateway. The first call is slow unless the model was opened."""
         from .prices import price
 
         if self._base_url:

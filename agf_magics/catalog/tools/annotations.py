@@ -36,7 +36,7 @@ from ...schemas.json_schema import schema_violations
 from ...schemas.violations import describe_all
 from ...text.raised import RAISED, attribute, describe_exception, is_a, kind_of, text_of
 from ...values.value import is_json, settle
-from .mapping_keys import keys_schema
+from .mapping_keys import each_key_kept, keys_schema
 from .numpy_types import numpy_json_type, numpy_schema
 
 __all__ = ["ArgumentsModel", "ValidationError", "build", "schema_of"]
@@ -335,10 +335,12 @@ def _strict(node: Any) -> Any:
         return _exact(node)
     if (settled := numpy_schema(node)) is not None:
         return settled
+    has_floats = kind == "dict" and node.get("keys_schema", node)["type"] == "float"
     if kind == "dict" and "keys_schema" in node:
         node = {**node, "keys_schema": keys_schema(node["keys_schema"])}
     inner = {key: _strict(node[key]) for key in INSIDE if key in node}
-    return {**node, **inner, **{key: _each_strict(node[key]) for key in MANY if key in node}}
+    node = {**node, **inner, **{key: _each_strict(node[key]) for key in MANY if key in node}}
+    return each_key_kept(node) if has_floats else node
 
 
 def _each_strict(parts: Any) -> Any:

@@ -13,7 +13,7 @@ import math
 import sys
 import types
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
@@ -127,6 +127,16 @@ def _dispatches(function: Callable[..., Any]) -> bool:
     return isinstance(inner, types.FunctionType) and hasattr(inner, "dispatch")
 
 
+def resolve(annotation: object, names: Mapping[str, Any]) -> Any:
+    """An annotation without texts in it; None if it cannot be resolved yet. ``names``: the globals of
+    the function."""
+    # To resolve an annotation runs user code.
+    with suppress(Exception):
+        holder = types.SimpleNamespace(__annotations__={"it": annotation})
+        return typing.get_type_hints(holder, dict(names), include_extras=True)["it"]
+    return None
+
+
 def options_of(
     parameter: inspect.Parameter, names: dict[str, Any]
 ) -> dict[str, inspect.Parameter] | None:
@@ -134,10 +144,9 @@ def options_of(
     dict; None for any other annotation, and for one that cannot be resolved yet."""
     if "Unpack" not in str(parameter.annotation):
         return None
-    # To resolve an annotation runs user code.
+    # To read a typed dict resolves its annotations.
     with suppress(Exception):
-        holder = types.SimpleNamespace(__annotations__={"it": parameter.annotation})
-        hint = typing.get_type_hints(holder, names, include_extras=True)["it"]
+        hint = resolve(parameter.annotation, names)
         (kind,) = typing.get_args(hint)
         if typing.get_origin(hint) is typing.Unpack and typing.is_typeddict(kind):
             hints = typing.get_type_hints(kind, include_extras=True)

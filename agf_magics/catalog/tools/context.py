@@ -8,13 +8,13 @@ a `Contact`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import reduce
-from typing import Any, NamedTuple, Protocol, TypeAlias, get_args
+from typing import Any, ForwardRef, NamedTuple, Protocol, TypeAlias, get_args
 
 from ...flow.progress.question import Question
 from ...text.diagnostics import Diagnostic, StepError
 from ...text.source import Span
 from ...values.value import Value
+from .callables import resolve
 from .throttle import is_number
 
 MOST_CHOICES = 100
@@ -198,9 +198,6 @@ def check_answer(question: Question, answer: Value, place: Span | None = None) -
 def is_context(annotation: object, names: Mapping[str, Any]) -> bool:
     """Whether a parameter with this annotation gets a `ToolContext`. ``names``: the globals of the
     function, for annotations that are texts."""
-    if isinstance(annotation, str):
-        first, *attributes = annotation.removesuffix("None").rstrip(" |").split(".")
-        annotation = reduce(
-            lambda thing, name: getattr(thing, name, None), attributes, names.get(first)
-        )
+    if any(isinstance(part, str | ForwardRef) for part in (annotation, *get_args(annotation))):
+        annotation = resolve(annotation, names)
     return annotation is ToolContext or ToolContext in get_args(annotation)

@@ -6,6 +6,8 @@ The keys of mappings in a flow are always texts, because definitions and models 
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from typing import Any
 
 from pydantic_core import PydanticCustomError, core_schema
@@ -26,9 +28,22 @@ def keys_schema(node: Any) -> Any:
         except ValueError:
             read = None
         # Only the usual text of a number is accepted: "01" beside "1" would be the same key.
-        if read is None or str(read) not in (key, f"{key}.0"):
+        if read is None or not math.isfinite(read) or str(read) not in (key, f"{key}.0"):
             wanted = "a whole number" if kind == "int" else "a number"
             raise PydanticCustomError("key", "a key is {wanted}", {"wanted": wanted})
         return read
 
     return core_schema.no_info_before_validator_function(number, node)
+
+
+def each_key_kept(node: Any) -> Any:
+    """The core schema of a mapping that refuses two texts of one number, "1" and "1.0": only one of
+    the values would be left."""
+
+    def check(value: Any, read: Callable[[Any], Any]) -> Any:
+        mapping = read(value)
+        if len(mapping) < len(value):
+            raise PydanticCustomError("key", "two keys are the same number")
+        return mapping
+
+    return core_schema.no_info_wrap_validator_function(check, node)

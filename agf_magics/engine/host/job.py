@@ -77,10 +77,12 @@ class Job(Generic[T]):
         waited: bool = True,
         over: Callable[[tuple[T] | BaseException], None] | None = None,
         limit: Limit | None = None,
+        cancelling: Callable[[], object] = lambda: None,
     ) -> None:
         """``waited``: whether a thread will call `Job.wait` and run the calls that belong on it.
         ``over``: is called with the result, on any thread, before the waiting threads continue.
-        ``limit``: the time limit after which the job is ended from outside; None: never."""
+        ``limit``: the time limit after which the job is ended from outside; None: never.
+        ``cancelling``: is called on the loop when the job is cancelled."""
         if waited:
             _refuse_on_a_loop()
         self.reason: str | None = None
@@ -88,6 +90,7 @@ class Job(Generic[T]):
         self.cancelled_at: float | None = None
         """The time of the cancellation, by the monotonic clock; None: not cancelled."""
         self._over = over
+        self._cancelling = cancelling
         self._limit = limit
         self._late = inf
         """The time from which on the job is ended from outside, by the monotonic clock."""
@@ -327,6 +330,7 @@ class Job(Generic[T]):
         self._host.stop()
         if self._task is not None:
             self._task.cancel()
+        self._cancelling()
 
 
 def _wake(future: asyncio.Future[None]) -> None:

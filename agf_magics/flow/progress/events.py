@@ -227,6 +227,12 @@ class Warned(NamedTuple):
     diagnostic: Diagnostic
 
 
+class CancelAsked(NamedTuple):
+    """Somebody cancels the run. Its calls get time to stop, so its end may come seconds later."""
+
+    when: float
+
+
 class RunEnded(NamedTuple):
     when: float
     status: str
@@ -260,5 +266,6 @@ Event = (
     | StepPrinted
     | BackgroundCallEnded
     | Warned
+    | CancelAsked
     | RunEnded
 )

@@ -54,6 +54,8 @@ class Progress:
         self.name = flow.name
         self.status = "pending"
         """``pending``, ``running``, ``ok``, ``error``, ``cancelled`` or ``waiting``."""
+        self.is_cancelling = False
+        """Whether somebody cancels the run, and it has not ended yet."""
         tree = Tree(flow, callees or {})
         self.rows = tree.rows
         """The rows in the order of the tree."""
@@ -98,6 +100,16 @@ class Progress:
     def failed(self) -> int:
         """The number of dropped elements."""
         return self.failures.total
+
+    @property
+    def unstopped(self) -> int:
+        """The number of calls that were left running, and while the run is cancelled those that run:
+        Python cannot stop a plain function on another thread."""
+        counts = {
+            row: row.left + (row.running if self.is_cancelling else 0)
+            for row in list(self.rows.values())
+        }
+        return sum(count for row, count in counts.items() if count and _is_call(self, row))
 
     @property
     def losses(self) -> tuple[Diagnostic, ...]:
@@ -314,6 +326,8 @@ def _fold_run(progress: Progress, event: ev.Event) -> None:
         case ev.RunStarted(_, when):
             progress.status = "running"
             progress.when = when - progress.ran
+        case ev.CancelAsked():
+            progress.is_cancelling = True
         case ev.RunEnded():
             _end(progress, event)
 
@@ -371,6 +385,7 @@ def _end_call(progress: Progress, path: StepPath, when: float) -> Row:
 def _end(progress: Progress, event: ev.RunEnded) -> None:
     """Apply the end of the run."""
     progress.ended, progress.status, progress.error, progress.stores = event
+    progress.is_cancelling = False
     # A question of a run that was cut off has no event for its end.
     progress.open_questions.clear()
     if isinstance(event.error, StepError) and event.error.path is not None:

@@ -108,7 +108,9 @@ class EarlierOutcomes:
         self._retried = {key for mark, key in self.marks if mark == "retried"}
         # Failures that the run survived are replayed. The failure that ended it is tried again.
         if ended:
-            self.failed = {key: _ for key, _ in self.failed.items() if self._is_handled(key)}
+            self.failed = {
+                key: failure for key, failure in self.failed.items() if self._is_handled(key)
+            }
         self.failures = list(self.failed)
         """The failed calls, also after their outcomes are taken."""
 

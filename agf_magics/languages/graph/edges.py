@@ -172,7 +172,7 @@ def read_condition(reader: Reader, text: Scalar) -> Expr | None:
 
 def _refuse_prefix(reader: Reader, text: Scalar, start: int, parsed: Condition) -> None:
     place = text.locate(start, start + len("state."))
-    hint = f"write: {format_condition(parsed).replace('state.', '')}"
+    hint = f"write: {format_condition(parsed, prefix=False)}"
     reader.error("graph.condition-prefix", "a condition names keys without 'state.'", place, hint)
 
 

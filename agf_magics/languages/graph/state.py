@@ -201,7 +201,11 @@ def _reduce(reducer: str, before: Value, value: Value) -> Value:
     if type(before) is list and type(value) is not list:
         raise TypeError(f"it is a list, and the new value is {describe(value)}")
     added = combine("+", before, value)
-    return sorted(added, key=_index) if reducer == "sorted_add" else added
+    if reducer != "sorted_add":
+        return added
+    if type(added) is not list:
+        raise TypeError(f"sorted_add makes a list, and it is {describe(before)}")
+    return sorted(added, key=_index)
 
 
 def _new_part(before: Value, value: Value) -> Value:

@@ -58,7 +58,7 @@ class Command:
         value = self.expr.evaluate(frame)
         if type(value) is list and value and all(type(word) is str for word in value):
             return value
-        actual = type_name(value) if value != [] else "[]"
+        actual = "[]" if type(value) is list and not value else type_name(value)
         if type(value) is list and value:
             actual += f" with {type_name(next(word for word in value if type(word) is not str))}"
         hint = "one text per word: ['ls', '-l', ctx.folder]"

@@ -116,7 +116,8 @@ class Arguments(NamedArguments):
             return self.literal_hint(text)
         for kind in frame["log"].kinds if isinstance(text, str) else ():
             with suppress(StepError):
-                if text in frame["log"].read(Reference(kind), frame["instance"]):
+                value = frame["log"].read(Reference(kind), frame["instance"])
+                if type(value) is dict and text in value:
                     return f"write ${kind}.{text}: this is the text {text!r}"
         return None
 

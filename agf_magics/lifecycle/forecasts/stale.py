@@ -12,12 +12,14 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, ClassVar, Literal
 
-from ...catalog import Registry, default
+from ...catalog import Agent, Registry, Tool, default
+from ...catalog.digests.digesting import digest_function
 from ...engine.linking.linked import flow_at
 from ...engine.run_options import RunOptions
 from ...engine.threads.rights import refuse_inside, rights
 from ...flow.progress.rows import Key, Row
 from ...flow.steps import Compute, Invoke
+from ...journal.calls.changed_objects import edited_parts, parts_of
 from ...journal.calls.reuse import EarlierRun, ReadValue, Reuse
 from ...journal.codec.encoding import PICKLED
 from ...journal.database.errors import as_definition_errors
@@ -176,6 +178,28 @@ def find_stale(
         raise error
     forecast.count_questions()
     return _table(past, planned, forecast, error, bounded.note)
+
+
+def shows_edit(run: Run | PastRun, registry: Registry) -> bool:
+    """Whether the definition of a run or a function that it called was edited since then. No value of
+    the run is read, so this says nothing about edits of called flows, models and settings."""
+    past = find_past_run(run.run_id)
+    flow = registry.flows.get(past.name)
+    if flow is not None and flow.source.text != past.order.flows[0].source.text:
+        return True
+    place = place_in_journal(past)
+    assert place is not None, "it is a run of the journal"
+    store, num = place
+    with as_definition_errors(), store.reading() as connection:
+        changed = changed_objects(connection, num)
+    for name, before in past.order.functions.items():
+        callee = registry.tools.get(name) or registry.agents.get(name)
+        if not isinstance(callee, Tool | Agent):
+            continue
+        digest = digest_function(callee.function, current.settings.journal_value)
+        if digest is not None and edited_parts(before, parts_of(digest, name), changed)[0]:
+            return True
+    return False
 
 
 def _forecast(past: PastRun, planned: Run, unpickles: bool) -> tuple[Forecast, Bounded]:

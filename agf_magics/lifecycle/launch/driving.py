@@ -121,6 +121,7 @@ def start_on_engine(run: Run) -> None:
             waited=not run.background,
             over=partial(_end, run),
             limit=_limit(state),
+            cancelling=state.tell_cancelling,
         )
         state.job.start()
         if state.reason is not None:
@@ -145,8 +146,13 @@ async def run_here(run: Run) -> None:
     # The run gets a separate task: anyio cancels the awaiting task again and again until it ends,
     # so that calls would lose their time to stop. The context of the caller also stays unchanged.
     task = loop.create_task(_outcome_of(state))
-    state.stop = lambda: loop.call_soon_threadsafe(task.cancel)
-    stop = await _finish(task)
+
+    def cancel() -> None:
+        task.cancel()
+        state.tell_cancelling()
+
+    state.stop = lambda: loop.call_soon_threadsafe(cancel)
+    stop = await _finish(task, cancel)
     state.stop = None
     outcome = asyncio.CancelledError() if task.cancelled() else task.result()
     _end(run, outcome)
@@ -167,9 +173,11 @@ async def _outcome_of(state: RunState) -> tuple[FlowResult] | BaseException:
         return error
 
 
-async def _finish(task: asyncio.Task[Any]) -> asyncio.CancelledError | None:
-    """Wait until ``task`` ends, and cancel it if the current task is cancelled. Returns the error
-    that cancelled the current task; None: it was not cancelled."""
+async def _finish(
+    task: asyncio.Task[Any], cancel: Callable[[], None]
+) -> asyncio.CancelledError | None:
+    """Wait until ``task`` ends, and ``cancel`` it if the current task is cancelled. Returns the
+    error that cancelled the current task; None: it was not cancelled."""
     stop: asyncio.CancelledError | None = None
     try:
         while not task.done():
@@ -179,7 +187,7 @@ async def _finish(task: asyncio.Task[Any]) -> asyncio.CancelledError | None:
                 # anyio repeats its cancellation with the same message, which does not count as a
                 # second cancellation. A person's cancellation has no message.
                 if stop is None or not error.args or error.args != stop.args:
-                    task.cancel()
+                    cancel()
                 stop = stop or error
     finally:
         task.cancel()  # has an effect only if the loop was closed around the run

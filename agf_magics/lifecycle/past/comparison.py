@@ -289,8 +289,9 @@ def _sames(
     if unequal:
         a, b = sides
         mine = {place: _essences(record) for place, record in _records_at(a, unequal)}
-        for place, record in _records_at(b, unequal):
-            pairs = zip(sames[place], mine[place], _essences(record), strict=True)
+        its_own = {place: _essences(record) for place, record in _records_at(b, unequal)}
+        for place, its_essences in its_own.items():
+            pairs = zip(sames[place], mine[place], its_essences, strict=True)
             output_is_same, input_is_same = (
                 have_same(first_essence, other_essence)
                 if same is False and first_essence and other_essence

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
-from unicodedata import category
 
 from ...catalog import Tool
 from ...engine.host import host, job
@@ -18,7 +17,7 @@ from ...engine.linking.linked import Linked
 from ...engine.run_options import RunOptions
 from ...engine.runner import RunCounts, clock
 from ...flow.flow import Flow
-from ...flow.progress.events import Event, RunEnded, StepAbandoned
+from ...flow.progress.events import CancelAsked, Event, RunEnded, StepAbandoned
 from ...flow.progress.progress import Progress
 from ...flow.protocols import FlowInput, FlowResult
 from ...journal.database.store import Store
@@ -28,7 +27,7 @@ from ...limits.grants import ANYTHING, Grant
 from ...limits.limits import limits_of_run
 from ...settings.settings import current
 from ...text.diagnostics import Diagnostic, StepError, sort_by_place
-from ...text.names import same_name
+from ...text.names import word_of
 from ...values.value import Value
 from ..definitions.influence import SecretSources, find_secret_sources
 from ..input.fields import fields_of
@@ -151,6 +150,11 @@ class RunState:
             if self.stop is not None:
                 self.stop()
 
+    def tell_cancelling(self) -> None:
+        """Emit that the run is being cancelled. Called on its loop, as for every event."""
+        if self.progress.status == "running" and not self.progress.is_cancelling:
+            self.emit(CancelAsked(clock()))
+
     def leave_open(self) -> None:
         """Journal no end that an interrupt caused: the process is exiting, and the run counts as
         interrupted."""
@@ -198,12 +202,8 @@ class RunState:
 
 
 def _new_id(flow: Flow) -> str:
-    """An id that begins with the name of the flow, as a word of a line without quotes. It keeps the
-    letters and digits of all scripts, with their marks."""
-    name = "".join(
-        letter if letter.isalnum() or letter in "_.-" or category(letter).startswith("M") else "_"
-        for letter in same_name(flow.name or flow.language)
-    )
+    """An id that begins with the name of the flow."""
+    name = word_of(flow.name or flow.language)
     return f"{name[:60]}-{next(_numbers)}-{secrets.token_hex(3)}"
 
 

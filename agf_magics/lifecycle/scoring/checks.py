@@ -26,11 +26,9 @@ from ...values.as_json import as_json
 from ...values.value import Value
 from ..launch.launch import run
 from ..table_runs.score_table import Scores
+from ..table_runs.scores import right_label
 from ..table_runs.table import FIGURES, RowTable, check_target
-from .scorers import Score, check_column, name_scorers, score_over
-
-OK = "ok"
-"""The name of the share of rows that did not fail, which every check has."""
+from .scorers import OK, Score, check_column, name_scorers, score_over
 
 LONGEST_CELL = 2_000
 """Characters of a value in a report."""
@@ -68,9 +66,9 @@ class CheckReport:
         self.missed = {
             name: self.figures[name]
             for name, least in at_least.items()
-            if self.figures[name] < least
+            if self.figures[name] < least and not math.isclose(self.figures[name], least)
         }
-        """The figures that are too low."""
+        """The figures that are too low. The mean of three times 0.7 is not exactly 0.7."""
 
     @property
     def passed(self) -> bool:
@@ -216,7 +214,7 @@ def _is_low(value: Value, least: float, right: Value) -> bool:
     """Whether a row's score is too low: the row has no value, a number below ``least``, or a label
     that is not the right label."""
     if isinstance(value, str):
-        return right is None or value != str(right)
+        return right is None or value != right_label(right, value)
     return not isinstance(value, int | float) or value < least
 
 

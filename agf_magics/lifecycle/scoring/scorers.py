@@ -31,7 +31,10 @@ from ..table_runs.over import Over
 from ..table_runs.score_table import Scores
 from ..table_runs.scores import Outcome, ScoredRow, summarize
 from ..table_runs.table import RowTable
-from ..table_runs.table_row import TableRow
+from ..table_runs.table_row import TableRow, is_object
+
+OK = "ok"
+"""The name of the share of rows that did not fail, which every check has."""
 
 Score = Callable[..., Value] | Flow | str
 """A function of the output and the row, a flow or its name, an evaluator of pydantic-evals."""
@@ -67,16 +70,14 @@ def score_over(
     if against is not None:
         check_column(against, table)
     right = table.column(against) if against is not None else [None] * len(rows)
-    scored_rows = [
-        ScoredRow(row.number, None if label is None else str(label))
-        for row, label in zip(rows, right, strict=True)
-    ]
+    scored_rows = [ScoredRow(row.number, label) for row, label in zip(rows, right, strict=True)]
     summaries = Scores()
     columns_before = {*table.columns} - {*table.added} | {table.label_column}
     for name, scorer in name_scorers(scores, registry, yes):
         for key, outcomes in _by_key(scorer(rows)).items():
             column = ".".join(filter(None, (name, key)))
-            column = f"score.{column}" if column in columns_before else column
+            while column in columns_before:
+                column = f"score.{column}"
             values, summary = summarize(column, scored_rows, outcomes, seed)
             table.add_column(column, values)
             summaries[column] = summary
@@ -87,10 +88,7 @@ def score_over(
 def _by_key(outcomes: Sequence[Outcome]) -> dict[str, list[Outcome]]:
     """The outcomes of a score over all rows, by the keys of its values. A score that is one value
     has one column, whose key is empty."""
-    mappings = [
-        (value if isinstance(value, dict) and value else {"": value}, why)
-        for value, why in outcomes
-    ]
+    mappings = [(value if is_object(value) else {"": value}, why) for value, why in outcomes]
     keys = dict.fromkeys(chain.from_iterable(mapping for mapping, _ in mappings))
     if len(keys) > 1 and all(mapping.get("") is None for mapping, _ in mappings):
         keys.pop("", None)  # only rows without a value have it
@@ -108,10 +106,11 @@ def name_scorers(
     two scores of one name, because the table would have only one of them. It is called before a
     run, so that nothing was paid for."""
     scorers = [(_name(score), _scorer(score, registry, yes)) for score in scores]
-    counts = Counter(name for name, _ in scorers)
+    counts = Counter([OK, *(name for name, _ in scorers)])
     double = next((name for name, count in counts.items() if count > 1), None)
     if double is not None:
         message = f"two scores are called {double!r}"
+        message += ": one is the share of rows that did not fail" if double == OK else ""
         hint = "give each a name of its own: def NAME(output, row): …"
         raise DefinitionError(Diagnostic("score.double", message, hint=hint))
     return scorers

@@ -24,6 +24,7 @@ from ...pictures.text_tables import table_html, table_text
 from ...pictures.value_line import cell_text
 from ...text.diagnostics import DefinitionError, Diagnostic
 from ...values.value import Value, type_name
+from ..input.fields import fields_of
 from ..past.past_run import PastRun, find_past_run
 from ..run_internals import place_in_journal
 from ..runs.run import Run
@@ -98,8 +99,8 @@ class TableComparison:
         minus the first."""
         differences = {
             name: self._score_differences(name)
-            for name in self.first.scores
-            if name in self.other.scores
+            for name in self.first.added
+            if name in self.other.added
         }
         return {n: interval(groups, self.seed) for n, groups in differences.items() if groups}
 
@@ -133,7 +134,7 @@ class TableComparison:
     def inputs(self) -> Cells:
         """The inputs that all rows have in common, as `--set` gives them, where the two runs
         differ."""
-        before, after = (past.input.get(SAME, {}) for past in self._past)
+        before, after = (fields_of(past.input.get(SAME)) for past in self._past)
         names = [
             name
             for name in dict.fromkeys((*before, *after))
@@ -170,7 +171,26 @@ class TableComparison:
 
     @property
     def _past(self) -> tuple[PastRun, PastRun]:
-        return find_past_run(self.runs[0]), find_past_run(self.runs[1])
+        """The two runs as their journals have them. An imported run is not in the journal of this
+        process."""
+        first, other = (
+            table.run if isinstance(table.run, PastRun) else find_past_run(table.run.run_id)
+            for table in (self.first, self.other)
+        )
+        return first, other
+
+    @property
+    def _are_journaled(self) -> bool:
+        return all(place_in_journal(table.run) is not None for table in (self.first, self.other))
+
+    def _mean(self, table: RowTable, name: str) -> Interval:
+        """The mean of a score over all rows of a run, which may have been scored by another
+        process."""
+        groups: dict[int, list[float]] = {}
+        for place, value in table.added[name].items():
+            if isinstance(value, int | float):
+                groups.setdefault(table.number_of(place), []).append(value)
+        return interval(list(groups.values()), self.seed)
 
     # --- display ---
 
@@ -181,10 +201,10 @@ class TableComparison:
         title = ", compared with ".join(self.runs)
         by = f"by {self.key!r}" if self.key else "by number"
         yield f"{title}: {counted(self.matched, 'row')} matched {by}", table(*self.totals)
-        if self.inputs[1]:
-            yield "Inputs that differ", table(*self.inputs)
+        if self._are_journaled and (inputs := self.inputs)[1]:
+            yield "Inputs that differ", table(*inputs)
         scores = tuple(
-            (n, str(self.first.scores[n].mean), str(self.other.scores[n].mean), str(difference))
+            (n, str(self._mean(self.first, n)), str(self._mean(self.other, n)), str(difference))
             for n, difference in self.scores.items()
         )
         if scores:
@@ -204,7 +224,7 @@ class TableComparison:
                 f"{counted(len(self.not_compared), 'row')} not compared",
                 f"the journal does not hold enough of {outputs}",
             )
-        if place_in_journal(self.first.run) is None or place_in_journal(self.other.run) is None:
+        if not self._are_journaled:
             return
         if self.tools:
             yield f"Tools that differ: {', '.join(self.tools)}", ""
@@ -278,7 +298,9 @@ def _key(row: TableRow, key: str | None) -> Value:
 
 
 def _name_of(key: Value) -> str:
-    """A value of the key column as a name: equal for equal values."""
+    """A value of the key column as a name: equal for equal values, such as 1 and 1.0."""
+    if type(key) is float and key.is_integer():
+        key = int(key)
     packed = encode_value(key, LONGEST_KEY)
     if packed.form == "again":
         message = f"a row cannot be matched by {type_name(key)}"

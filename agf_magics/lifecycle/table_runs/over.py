@@ -13,6 +13,7 @@ import secrets
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from operator import index
 from typing import Any
 
 from ...catalog import Registry, default
@@ -75,6 +76,21 @@ class Over:
             count = getattr(self, name)
             if count is not None and (type(count) is not int or count < 1):
                 raise ValueError(f"{name} is a whole number of at least 1, not {count!r}")
+        for name in ("numbers", "names"):
+            numbers = getattr(self, name)
+            if numbers is not None:
+                object.__setattr__(self, name, _row_numbers(name, numbers))
+
+
+def _row_numbers(name: str, numbers: Sequence[int]) -> Sequence[int]:
+    """Numbers of rows, which may be those of NumPy. Raises ValueError."""
+    try:
+        chosen = [index(number) for number in numbers]
+    except TypeError:
+        chosen = []
+    if not chosen or min(chosen) < 0:
+        raise ValueError(f"{name} are the numbers of rows, from 0 on, not {numbers!r}")
+    return chosen
 
 
 def over_rows(
@@ -87,6 +103,7 @@ def over_rows(
     common = settle_fields(same or {})
     limits = limits_of_run(options.limits, current.settings.limits)
     warnings = _check_columns(flow, rows, common, chosen.map)
+    _check_numbers(rows, chosen)
     numbers, note = _numbers(rows, chosen)
     terms = OverTerms(
         over=flow.name,
@@ -156,6 +173,7 @@ def _check_columns(
         raise DefinitionError(Diagnostic("over.empty", "the table has no rows", hint=hint))
     names = rows.columns
     problems.extend(_unknown_columns(renamed, names))
+    problems.extend(_hidden_values(common, {*names, *renamed}))
     names_of_values = {*names, *renamed, *common}
     declared = (flow.declared.accepts or {}).get("required", [])
     places: dict[str, Span | None] = {ref.path[-1]: ref.span for ref in flow.inputs}
@@ -182,6 +200,18 @@ def _check_columns(
     return tuple(problems)
 
 
+def _check_numbers(rows: Rows, chosen: Over) -> None:
+    """Raises DefinitionError for a number of a row that the table does not have, and ValueError if
+    not each row has a name."""
+    largest = max(chosen.numbers) if chosen.numbers is not None else 0
+    if largest >= len(rows):
+        message = f"the table has no row {largest:,}: it has {len(rows):,} rows"
+        hint = "the first row is row 0; give the table that has these rows"
+        raise DefinitionError(Diagnostic("over.lost-row", message, hint=hint))
+    if chosen.names is not None and len(chosen.names) != len(rows):
+        raise ValueError(f"names has {len(chosen.names):,} numbers for {len(rows):,} rows")
+
+
 def _unknown_columns(renamed: Mapping[str, str], columns: Sequence[str]) -> Iterator[Diagnostic]:
     """The names that a person has mapped to columns that do not exist."""
     for name, column in renamed.items():
@@ -189,6 +219,15 @@ def _unknown_columns(renamed: Mapping[str, str], columns: Sequence[str]) -> Iter
             message = f"{name!r} is mapped to {column!r}, and the table has no such column"
             near = suggest(column, columns, "the columns")
             yield Diagnostic("over.column", message, hint=near)
+
+
+def _hidden_values(common: Mapping[str, Value], columns: Collection[str]) -> Iterator[Diagnostic]:
+    """Warnings about the values for all rows that rows have themselves."""
+    for name in common:
+        if name in columns:
+            message = f"{name!r} is given for all rows, and each row has its own from the table"
+            hint = "leave it out, or give the table without this column"
+            yield Diagnostic("over.column", message, None, hint, "warning")
 
 
 def _missing(
@@ -243,14 +282,14 @@ def _only_inputs(flow: Flow) -> list[str] | None:
 
 def _numbers(rows: Rows, chosen: Over) -> tuple[Sequence[int] | None, str]:
     """The numbers of the rows that run, None for all; and what a person must know about them."""
+    numbers = range(len(rows)) if chosen.numbers is None else chosen.numbers
+    first = numbers[: chosen.limit]
+    count = len(first)
+    if chosen.sample is not None and chosen.sample < count:
+        seed = secrets.randbits(31) if chosen.seed is None else chosen.seed
+        places = sorted(random.Random(seed).sample(range(count), chosen.sample))
+        note = f"a sample of {chosen.sample:,} of {count:,} rows, seed {seed}"
+        return [first[place] for place in places], note
     if chosen.numbers is not None:
-        return list(chosen.numbers), f"{len(chosen.numbers):,} of {len(rows):,} rows"
-    count = min(len(rows), chosen.limit) if chosen.limit is not None else len(rows)
-    has_sample = chosen.sample is not None and chosen.sample < count
-    if not has_sample and count == len(rows):
-        return None, ""
-    if chosen.sample is None or not has_sample:
-        return list(range(count)), f"the first {count:,} rows"
-    seed = secrets.randbits(31) if chosen.seed is None else chosen.seed
-    numbers = sorted(random.Random(seed).sample(range(count), chosen.sample))
-    return numbers, f"a sample of {chosen.sample:,} of {count:,} rows, seed {seed}"
+        return list(first), f"{count:,} of {len(rows):,} rows"
+    return (None, "") if count == len(rows) else (list(first), f"the first {count:,} rows")

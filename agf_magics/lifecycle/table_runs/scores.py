@@ -6,7 +6,6 @@ which vary for different reasons (decision D55).
 
 from __future__ import annotations
 
-import math
 import random
 import secrets
 from collections import Counter, defaultdict
@@ -24,6 +23,9 @@ RESAMPLES = 1_000
 MOST_DRAWN = 2_000_000
 """The most draws for an interval. With more rows the interval follows from the standard deviation,
 which is then as exact."""
+
+LARGEST = 1e300
+"""The bound of numbers: a float can hold the sum of as many as a table has."""
 
 FAULTS = 100
 """The number of listed rows whose score failed."""
@@ -76,8 +78,8 @@ class ScoredRow(NamedTuple):
     """The data of a row that a summary needs."""
 
     number: int
-    right: str | None
-    """The right label; None: the row has no right label."""
+    right: Value
+    """The value of the row in the column of right labels; None: the row has no right label."""
 
 
 Outcome = tuple[Value, Diagnostic | None]
@@ -117,7 +119,9 @@ def summarize(
     pairs = [(value, row) for value, row in zip(values, rows, strict=True) if value is not None]
     if kind == "label":
         labels = Counter(value for value, _ in pairs)
-        against = Counter((value, row.right) for value, row in pairs if row.right is not None)
+        against = Counter(
+            (value, right_label(row.right, value)) for value, row in pairs if row.right is not None
+        )
         return values, summary._replace(labels=dict(labels.most_common()), against=against)
     by_row: dict[int, list[float]] = defaultdict(list)  # the values of a row's repetitions
     for value, row in pairs:
@@ -126,6 +130,17 @@ def summarize(
     groups = list(by_row.values())
     middle = median(chain.from_iterable(groups))
     return values, summary._replace(mean=interval(groups, seed), median=middle, seed=seed)
+
+
+def right_label(right: Value, label: str) -> str:
+    """The right label of a row as a text, to be compared with ``label``. A boolean is ``true``, as
+    definitions write it, or ``True`` beside a label with a capital letter.
+
+    >>> right_label(True, "false"), right_label(True, "False"), right_label(1.5, "2")
+    ('true', 'True', '1.5')
+    """
+    text = str(right)
+    return text if not isinstance(right, bool) or label[:1].isupper() else text.lower()
 
 
 def _kind(value: Value) -> str:
@@ -138,15 +153,12 @@ def _kind(value: Value) -> str:
 
 def _is_finite(value: Value) -> bool:
     """Whether ``value`` is a number of which a mean can be taken."""
-    try:
-        return isinstance(value, int | float) and math.isfinite(value)
-    except OverflowError:  # larger than a float can be
-        return False
+    return isinstance(value, int | float) and -LARGEST < value < LARGEST
 
 
 def _value_words(value: Value) -> str:
     if isinstance(value, int | float) and not _is_finite(value):
-        return "NaN" if value != value else "infinite, or larger than a float can be"
+        return "NaN" if value != value else "infinite, or too large for a mean"
     return type_name(value)
 
 

@@ -23,7 +23,7 @@ from ...journal.records.columns import read_columns, write_column
 from ...journal.records.records import Record
 from ...journal.row_records import RowOutcome, RowRecords
 from ...journal.secrets.masking import Secrets
-from ...languages.over import BODY, OVER, ROWS, SAME, OverTerms
+from ...languages.over import BODY, OVER, ROWS, SAME, OverTerms, inputs_of_row
 from ...pictures.amounts import counted
 from ...pictures.plain import untypeset
 from ...pictures.problems import brief_reason
@@ -138,11 +138,9 @@ class RowTable:
     @property
     def failed(self) -> list[int]:
         """The places of the rows that failed: ``[table[i] for i in table.failed]``."""
-        if self._records is not None:
-            return list(compress(range(len(self)), self._records.failed))
-        return list(
-            compress(range(len(self)), (row.status == "failed" for row in self._rows_in_memory))
-        )
+        if self._records is None:
+            return [at for at, row in enumerate(self._rows_in_memory) if row.status == "failed"]
+        return list(compress(range(len(self)), self._records.failed))
 
     @property
     def counts(self) -> dict[str, int]:
@@ -185,8 +183,7 @@ class RowTable:
         """The input that the flow read for a row: the cells of the row, the values that all rows
         have in common, and the columns that are bound to another name."""
         same = fields_of(fields_of(input_of(self.run)).get(SAME))
-        bound = {name: row.input.get(column) for name, column in self.terms.rename.items()}
-        return {**same, **row.input, **bound}
+        return inputs_of_row(same, row.input, self.terms.rename)
 
     def column(self, name: str) -> list[Value]:
         """The values of a column (``name``, required), None for a row without a value. Raises
@@ -198,6 +195,12 @@ class RowTable:
         where the input has that column."""
         return f"run.{name}" if name in self.terms.columns else name
 
+    @cached_property
+    def _taken(self) -> frozenset[str]:
+        """The names that no column of the output and no added column can have."""
+        own = ("row", "repeat", *ABOUT)
+        return frozenset((*self.terms.columns, *own, *map(self.column_of, own)))
+
     def refresh(self) -> None:
         """Read the added columns again: the page, or another process, may have changed a label."""
         if (place := place_in_journal(self.run)) is not None:
@@ -206,11 +209,12 @@ class RowTable:
 
     def add_column(self, name: str, values: Sequence[Value]) -> None:
         """Add a column, or replace one that was added: ``name`` and a value for each row
-        (``values``), both required. The journal keeps it with the run."""
+        (``values``), both required. The journal keeps it with the run. A column of the output that
+        has this name gets the name ``output.NAME``. Raises ValueError for any other column's name."""
+        if name in self._taken:
+            raise ValueError(f"the table has a column {name!r}: choose another name")
         if len(values) != len(self):
-            raise ValueError(
-                f"a column of this table has {len(self):,} values, not {len(values):,}"
-            )
+            raise ValueError(f"a column here has {len(self):,} values, not {len(values):,}")
         self.added[name] = dict(enumerate(map(self.run.secrets.shown, values)))
         # Without a writable journal (it may be a colleague's), the scores are still in this table.
         with contextlib.suppress(JournalError):
@@ -356,7 +360,7 @@ class RowTable:
         return numbers if self.terms.repeat == 1 else {**numbers, self.column_of("repeat"): repeat}
 
     def _outputs(self, row: TableRow, shown: bool) -> Cells:
-        taken = {*self.terms.columns, *ABOUT, "row", "repeat"}
+        taken = self._taken | self.added.keys()
         cells = row.returned_cells(shown)
         return {f"output.{n}" if n in taken else n: value for n, value in cells.items()}
 
@@ -434,14 +438,11 @@ class RowTable:
             error = failures.get(place)
             outcome = outcomes.get(place)
             used = {**outcome["used"]} if outcome else {}  # seconds, tokens, cost
-            if used.get("cost") is not None:
-                used["cost"] = float(used["cost"])
-            if outcome:
-                status = "ok"
-            elif error is not None:
-                status = "failed"
-            else:
-                status = NOT_RUN
+            if (cost := used.get("cost")) is not None:
+                used["cost"] = float(cost)
+            # Only the first failures are listed. If the run ended well, all rows have run.
+            has_failed = error is not None or run.progress.status == "ok"
+            status = "ok" if outcome else "failed" if has_failed else NOT_RUN
             rows.append(
                 TableRow(
                     self.terms.number_of(place),

@@ -114,7 +114,7 @@ class TableRow:
             return {}
         value = self._shown if shown else self._output
         # The preview of a dataclass is an object too.
-        has_columns = _is_object(value) and (not shown or self._is_mapping)
+        has_columns = is_object(value) and (not shown or self._is_mapping)
         return dict(value) if has_columns else {OUTPUT: value}
 
     def has_same_outcome(self, other: TableRow) -> bool | None:
@@ -122,6 +122,8 @@ class TableRow:
         little of the outputs to tell."""
         if self.status != other.status:
             return False
+        if self.status != "ok":
+            return True  # there is no output
         return is_same(self._stored, other._stored)
 
     def has_same_input(self, other: TableRow) -> bool | None:
@@ -186,7 +188,7 @@ def _encode(value: Value) -> EncodedValue:
     return encode_value(value, current.settings.journal_value)
 
 
-def _is_object(value: Value) -> bool:
+def is_object(value: Value) -> bool:
     """Whether it has columns of its own: a JSON object with a name."""
     return type(value) is dict and bool(value) and all(type(name) is str for name in value)
 

@@ -1,4 +1,4 @@
-"""Reads the files in which other programs list their MCP servers; an entry becomes a `Target`.
+"""Reads the files in which other programs list their MCP servers; an entry becomes a `Command` or an `Address`.
 
 Claude and ``.mcp.json`` have ``{"mcpServers": {NAME: …}}``, VS Code has ``{"servers": {NAME: …}}``;
 an entry is a command or an address. A person names the file and the entry: a file alone starts
@@ -18,17 +18,17 @@ from ...text.source import UNUSABLE, Source, Span, path_error_reason
 from ...text.suggestions import suggest
 from ...text.yaml.nodes import Fields, plain
 from ...text.yaml.reader import documents
-from .connecting import Address, Command, Target
+from .connecting import Address, Command
 
 LISTS = ("mcpServers", "servers")
 """The keys of the mapping of servers. The first of them that a file has counts."""
 OTHERS = frozenset({"type", "disabled", "description", "alwaysAllow", "autoApprove", "timeout"})
 """Keys of other programs that do not say how a server is reached: they are ignored."""
 
-_COMMENT = re.compile(r"^\s*//.*$", re.MULTILINE)
+_COMMENT = re.compile(r"^[^\S\n]*//.*$", re.MULTILINE)
 
 
-def read_entry(path: Path, name: str) -> Target:
+def read_entry(path: Path, name: str) -> Command | Address:
     """The target of the entry ``name`` of a file. Raises DefinitionError ``mcp.config``."""
     servers = _list(path)
     entry = servers.fields.get(name)
@@ -38,7 +38,7 @@ def read_entry(path: Path, name: str) -> Target:
     return _target(plain(entry), entry, name)
 
 
-def read_entries(path: Path) -> dict[str, Target]:
+def read_entries(path: Path) -> dict[str, Command | Address]:
     """All targets of a file. Raises DefinitionError ``mcp.config``."""
     return {name: read_entry(path, name) for name in _list(path).fields}
 
@@ -63,7 +63,7 @@ def _list(path: Path) -> Fields:
     return servers
 
 
-def _target(entry: Mapping[str, Any], node: Fields, name: str) -> Target:
+def _target(entry: Mapping[str, Any], node: Fields, name: str) -> Command | Address:
     """The target of an entry. ``node``: the same entry with the places in the file, for errors."""
 
     def texts(key: str) -> dict[str, str]:

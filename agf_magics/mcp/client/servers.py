@@ -9,11 +9,11 @@ import asyncio
 import atexit
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
 from ...catalog import Registry, Throttle, default
-from ...catalog.models.model_fault import without_keys
 from ...catalog.tools.throttle import make_throttle
 from ...text.diagnostics import DefinitionError, Diagnostic
 from ...text.folder import notebook_folder
@@ -117,7 +117,7 @@ def connect(
       Python of this process. Default None.
     - ``env``: environment variables of the process. A value ``$NAME`` is read from this process's
       environment at each start and masked. Default None: only HOME, LOGNAME, PATH, SHELL, TERM
-      and USER.
+      and USER, and those that the entry of ``file`` sets.
     - ``headers``: headers of each request to the address, with values as in ``env``. Default None.
     - ``file``: a file that lists servers, as other programs have them (``.mcp.json``): the server is
       its entry ``name``. Default None.
@@ -215,21 +215,33 @@ def _target(
     sign_in: bool,
 ) -> Target:
     """The target that the parameters of `connect` name: a command, an address, or an entry of a
-    file."""
+    file, whose variables or headers are added to."""
     if (address is not None) + (command is not None) + (file is not None) != 1:
         message = f"MCP server {name!r} needs one of an address, a command and a file"
         hint = 'for example command=["python", "server.py"]'
         raise DefinitionError(Diagnostic("mcp.config", message, hint=hint))
     if file is not None:
-        return read_entry(notebook_folder.path / file, name)
-    if address is not None:
-        if not re.match(r"https?://[^/\s@]+(/|$)", address):
-            message = f"{without_keys(address)!r} is no address of an MCP server"
-            hint = "it is https://HOST/PATH; secrets belong into headers"
-            raise DefinitionError(Diagnostic("mcp.config", message, hint=hint))
-        return Address(address, dict(headers or {}), sign_in)
-    if isinstance(command, str) or not command:
+        target = read_entry(notebook_folder.path / file, name)
+    elif address is not None:
+        target = Address(address)
+    elif isinstance(command, str) or not command:
         message = f"the command of MCP server {name!r} must be a list of words"
         hint = 'for example command=["python", "server.py"]'
         raise DefinitionError(Diagnostic("mcp.config", message, hint=hint))
-    return Command(list(command), dict(env or {}))
+    else:
+        target = Command(list(command))
+    if isinstance(target, Command):
+        if headers or sign_in:
+            message = f"MCP server {name!r} is a command: it has no headers and no sign-in"
+            hint = 'its process gets variables: env={"TOKEN": "$TOKEN"}'
+            raise DefinitionError(Diagnostic("mcp.config", message, hint=hint))
+        return replace(target, environment={**target.environment, **(env or {})})
+    if env:
+        message = f"MCP server {name!r} is an address: it has no process and no variables"
+        hint = 'its requests get headers: headers={"Authorization": "$TOKEN"}'
+        raise DefinitionError(Diagnostic("mcp.config", message, hint=hint))
+    if not re.match(r"https?://[^/\s@]+(/|$)", target.address):
+        message = f"{target.text!r} is no address of an MCP server"
+        hint = "it is https://HOST/PATH; secrets belong into headers"
+        raise DefinitionError(Diagnostic("mcp.config", message, hint=hint))
+    return replace(target, headers={**target.headers, **(headers or {})}, signs_in=sign_in)

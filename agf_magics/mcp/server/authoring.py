@@ -61,15 +61,25 @@ def check_definition(
 
 
 def _replacement(definition: str, edit: Edit) -> dict[str, str]:
-    """An edit as a part of the text and its replacement, for a client that cannot use offsets. If
-    the part occurs several times, the whole lines around it are replaced."""
+    """An edit as a part of the text and its replacement, for a client that cannot use offsets. The
+    part occurs once: if the edited text itself occurs several times, the part has as many lines
+    around it as are needed, at most twice as many."""
     start, end = edit.start, edit.end
-    if definition.count(definition[start:end]) != 1:
-        start = definition.rfind("\n", 0, start) + 1
-        newline = definition.find("\n", end)
-        end = newline if newline >= 0 else len(definition)
+    lines = 1
+    while end - start < len(definition) and not _occurs_once(definition, definition[start:end]):
+        start, end = edit.start, edit.end
+        for _ in range(lines):
+            start = definition.rfind("\n", 0, max(start - 1, 0)) + 1
+            newline = definition.find("\n", end + 1)
+            end = newline if newline >= 0 else len(definition)
+        lines *= 2
     after = definition[start : edit.start] + edit.text + definition[edit.end : end]
     return {"replace": definition[start:end], "with": after}
+
+
+def _occurs_once(text: str, part: str) -> bool:
+    first = text.find(part)
+    return bool(part) and text.find(part, first + 1) < 0
 
 
 def explain(code: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -67,10 +68,14 @@ def flow_tools(flows: Iterable[Flow], reserved: Iterable[str]) -> dict[str, Flow
     does not allow, or that other tools of the server have."""
     reserved = frozenset(reserved)
     wrong = list[Diagnostic]()
+    flows = list(flows)
+    counts = Counter(flow.name for flow in flows)
     tools = {flow.name: flow_tool(flow) for flow in flows}
     for name in tools:
         why = ""
-        if name in reserved:
+        if counts[name] > 1:
+            why = "another flow that is served has this name"
+        elif name in reserved:
             why = "the server has a tool of its own with this name"
         elif not NAME.fullmatch(name):
             why = "the name of a tool has 1 to 64 letters a to z, digits, and _ . -"

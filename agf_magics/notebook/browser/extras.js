@@ -66,9 +66,9 @@ class Extras {
     try {
       const found = await this.state.request("stale", { auto });
       if (runId !== this.state.runId) return; // another run is shown by now
-      if (found.skipped) extras.summary = extras.marks.size || extras.summary ? `The marks may be out of date: ${found.skipped}. Check edits compares again.` : "";
+      if (found.skipped) extras.summary = extras.marks.size ? `The marks may be out of date: ${found.skipped}. Check edits compares again.` : found.edited ? `Edited since this run. Check edits marks the steps: ${found.skipped}.` : "";
       else {
-        const isNews = found.edited || !auto || extras.summary, begin = found.edited ? "After your edits " : found.marks.length ? "Without an edit " : "No edits found: ";
+        const isNews = found.edited || !auto || extras.summary, begin = found.edited ? "After your edits " : "No edits found: ";
         extras.marks = new Map(isNews ? named("StaleRow", found.marks).map(({ number, state, why, change }) => [number, { state, why, change }]) : []);
         extras.summary = isNews ? `${begin}${found.summary}${found.new.length ? `: new ${found.new.join(", ")}` : ""}` : "";
       }

@@ -42,10 +42,12 @@ function rowTable({ named, element, button, hint, number, ends }) {
       const listed = named("TableRow", rows);
       // The label is beside the number: it is seen without scrolling.
       const hasLabels = !fixed || listed.some(({ label }) => label), labelled = ([first, ...others], label) => [first, hasLabels ? label : "", ...others];
-      const body = listed.map(({ place, isFailed, cells, label }) => element("tr", {}, labelled(cells.map((text, k) => element("td", { title: text, class: isFailed && "bad" },
+      const body = listed.map(({ place, isFailed, cells, label }) => element("tr", {}, labelled(cells.map((text, k) => element("td", { title: text, class: isFailed && (text.length > 30 ? "bad long" : "bad") },
         k || fixed ? text : button(text, () => this.open(place), { class: "link", title: "Show its calls" }))), element("td", {}, fixed ? label : this.labelField(place, label)))));
       this.body.replaceChildren(rows.length ? element("div", { class: "scroll" }, element("table", { class: "rows" }, element("thead", {}, element("tr", {}, labelled(head, element("th", { scope: "col" }, "label")))), element("tbody", {}, body)))
         : hint("There is no such row."), note ? hint(note) : "");
+      const table = this.body.querySelector(".scroll");
+      if (table) this.view.panel.fit(table);
     }
 
     // The first click sorts, the second turns the order, the third is that of the table.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
@@ -140,9 +139,23 @@ def _page(parsed: ParsedLine, found: int) -> PageOfRuns:
         (word,) = parsed.words("--page")
         message = f"there is no page {number}: the list has {counted(pages, 'page')}"
         raise line_error("page", message, word, f"write --page {max(1, min(number, pages))}")
-    typed = re.sub(r"(?<!\s)\s++--page[\s=]++\S++", "", parsed.source.text).rstrip()
-    more = f"{typed} --page {number + 1}" if number < pages else ""
+    more = f"{_typed(parsed)} --page {number + 1}" if number < pages else ""
     return PageOfRuns((number - 1) * most, most, line(more, 300))
+
+
+def _typed(parsed: ParsedLine) -> str:
+    """The line as a person typed it, without ``--page``, a comment and the semicolon."""
+    words = [
+        (word.span.start, name, word)
+        for name, tokens in parsed.tokens.items()
+        for word in tokens
+        if name != "--page"
+    ]
+    typed = parsed.source.text.split()[:1]
+    for _, name, word in sorted(words, key=lambda found: found[0]):
+        typed += [name] if name.startswith("--") else []
+        typed += [word.span.text] if word.text != name else []
+    return " ".join(typed)
 
 
 def as_now(lines: Iterable[RunLine]) -> list[RunLine]:

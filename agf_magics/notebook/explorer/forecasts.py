@@ -10,7 +10,7 @@ from typing import Any
 
 from ...catalog import default
 from ...lifecycle.forecasts.moments import Moments, find_moments
-from ...lifecycle.forecasts.stale import NeedsUnpickling, find_stale
+from ...lifecycle.forecasts.stale import NeedsUnpickling, find_stale, shows_edit
 from ...pictures.amounts import duration
 from ...pictures.difference import MISSING, shorten_pair
 from ...pictures.pages.run_page import MOST_STORES
@@ -45,7 +45,8 @@ def answer_stale(run: AnyRun, arguments: Mapping[str, Any]) -> Json:
     try:
         stale = find_stale(run, None, default(), unpickles=not is_auto)
     except NeedsUnpickling:
-        return {"skipped": "it reads results that are not JSON, as --reuse does"}
+        why = "results that are not JSON are read only for a person who asks"
+        return {"skipped": why, "edited": shows_edit(run, default())}
     _took[run.run_id] = time.monotonic() - started
     marks = [
         StaleRow(

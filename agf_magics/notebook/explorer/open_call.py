@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from inspect import iscoroutinefunction
 from typing import Any, NamedTuple
 
 from ...catalog import Registry
@@ -67,5 +66,5 @@ def _calling(record: Record, name: str, names: Mapping[str, Any], registry: Regi
     called = record.name if is_same else f"agf_magics.registry.tools[{record.name!r}].function"
     context = "".join(f", {parameter}=agf_magics.ToolContext()" for parameter in tool.context)
     lead = "" if is_same and not context else "import agf_magics\n\n"
-    waits = "await " if iscoroutinefunction(tool.function) else ""
+    waits = "await " if tool.is_async else ""
     return f"{lead}{waits}{called}(**{name}{context})"

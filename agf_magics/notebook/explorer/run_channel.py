@@ -198,7 +198,8 @@ class Channel(Answers):
         run = self.run
         if isinstance(run, Run) and not self.has_ended:
             moments = ["moments"] if run.journal is not None else []
-            return ["cancel", "answer", *moments] if self.hears else []
+            cancel = [] if run.progress.is_cancelling else ["cancel"]
+            return [*cancel, "answer", *moments] if self.hears else []
         return [
             *(["resume"] if run.how_to_continue else []),
             *(["rerun", "moments"] if place_in_journal(run) is not None else []),

@@ -20,6 +20,7 @@ from ...pictures.pages.wire import ColumnRow, TableRow
 from ...pictures.plain import line
 from ...pictures.value_line import cell_text
 from ...pictures.values import value_text
+from ...values.no_json import has_no_json
 from ...values.value import Value
 from .arguments import natural
 from .request_types import AnyRun, Json, Refused
@@ -131,10 +132,13 @@ def _table_of(run: AnyRun, is_first: bool = False) -> RowTable:
 
 
 def _columns(table: RowTable, rows: Sequence[Mapping[str, Value]]) -> list[str]:
-    """The columns of these rows, without columns about the run, such as cost, that are empty here."""
+    """The columns of these rows, without columns about the run, such as cost, that are empty here.
+    How a row ended comes after its number, because the columns of a wide input would hide it."""
     names = dict.fromkeys(name for row in rows for name in row)
+    first = [*map(table.column_of, ("row", "repeat", "status", "error_text"))]
     about = {table.column_of(name) for name in ("error", "error_text", "tokens", "cost")}
-    return [n for n in names if n not in about or any(row.get(n) is not None for row in rows)]
+    shown = [n for n in names if n not in about or any(row.get(n) is not None for row in rows)]
+    return sorted(shown, key=lambda name: first.index(name) if name in first else len(first))
 
 
 def _places(table: RowTable, order: RowOrder) -> Sequence[int]:
@@ -166,10 +170,10 @@ def _is_below(value: Value, most: float) -> bool:
 
 def _sort_key(value: Value) -> tuple[int, float, str] | None:
     """Numbers, then texts, then other values as text; None for no value and for NaN."""
-    if value is None or value != value:
-        return None
     if isinstance(value, int | float):
-        return 0, float(min(max(value, -1e300), 1e300)), ""
+        return (0, float(min(max(value, -1e300), 1e300)), "") if value == value else None
+    if value is None or has_no_json(value):
+        return None
     return (
         (1, 0.0, value)
         if isinstance(value, str)

@@ -21,7 +21,7 @@ from ...flow.progress.progress import Failure, Progress
 from ...flow.progress.question import Question
 from ...flow.progress.rows import Key, Row, Usage, key_of
 from ...flow.question_text import long_arguments
-from ...text.columns import cells
+from ...text.columns import cells, fitting
 from .. import theme as look
 from ..amounts import counted, duration, money
 from ..call_words import call_words
@@ -85,7 +85,10 @@ def status(progress: Progress) -> str:
 
 
 def shown_status(progress: Progress) -> str:
-    """`status` as views show it: a run that dropped elements is not just ok."""
+    """`status` as views show it: a run that dropped elements is not just ok, and one that is being
+    cancelled does not just run."""
+    if progress.is_cancelling:
+        return "cancelling"
     shown = status(progress)
     return "dropped" if shown == "ok" and progress.failed else shown
 
@@ -133,7 +136,8 @@ class LiveLine:
     def show(self, progress: Progress, now: float) -> None:
         if not self._is_terminal or progress.ended is not None or progress.open_questions:
             return self.clear()
-        text = live_line(progress, now)[: shutil.get_terminal_size().columns - 1]
+        text = live_line(progress, now)
+        text = text[: fitting(text, shutil.get_terminal_size().columns - 1)]
         if text != self._shown:
             self._shown = text
             self._file.write(f"{_EMPTY_LINE}{text}")
@@ -256,6 +260,13 @@ def cost(used: Usage) -> list[str]:
     if used.unpriced:
         text += f" and {counted(used.unpriced, 'request')} without a known price"
     return [text]
+
+
+def unstopped(progress: Progress) -> list[str]:
+    """How many calls a run that is cancelled waits for, and how many were left running."""
+    count = progress.unstopped
+    words = "still" if progress.is_cancelling else "left"
+    return [f"{counted(count, 'call')} {words} running"] if count else []
 
 
 def counts(progress: Progress) -> list[str]:
@@ -431,7 +442,7 @@ def _counts(progress: Progress, now: float) -> list[str]:
     elements = count_elements(progress, now, tallies(progress)) if progress.ended is None else []
     seconds = None if progress.when is None else (progress.ended or now) - progress.when
     took = [duration(seconds)] if seconds is not None else []
-    return [steps, *elements, *took, *others]
+    return [*unstopped(progress), steps, *elements, *took, *others]
 
 
 def _dropped(progress: Progress) -> str:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from ...flow.progress.run_line import RunLine
 from ...text.diagnostics import DefinitionError
+from ...text.names import word_of
 from .. import theme as look
 from ..amounts import counted, duration, moment, money
 from ..plain import html, line
@@ -89,7 +90,9 @@ def _error_of(listed: RunLine) -> str:
 
 RUN_COLUMNS: Mapping[str, Callable[[RunLine], str]] = {
     "run": lambda run: line(run.run_id, 90),
-    "name": lambda run: "" if run.run_id.startswith(f"{run.name}-") else line(run.name, 60),
+    "name": lambda run: (
+        "" if run.run_id.startswith(f"{word_of(run.name)}-") else line(run.name, 60)
+    ),
     "status": lambda run: _status(run),
     "started": lambda run: moment(datetime.fromtimestamp(run.started)) if run.started else "",
     "took": lambda run: duration(run.seconds),

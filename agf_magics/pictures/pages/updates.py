@@ -40,7 +40,7 @@ from ..row_words import (
     tool_look,
     turns_of,
 )
-from .parts import LONGEST_ARGUMENT, count_elements, counts, shown_status
+from .parts import LONGEST_ARGUMENT, count_elements, counts, shown_status, unstopped
 from .wire import StateRow, StepRow, UpdateRow
 
 STATE_NAMES = tuple(theme.STATES)
@@ -147,7 +147,12 @@ class Updates:
             "now": round((ended if ended is not None else now) - begun, 3),
             "live": ended is None,
             "status": shown_status(progress),
-            "counts": [steps, *count_elements(progress, now, tallied), *others],
+            "counts": [
+                *unstopped(progress),
+                steps,
+                *count_elements(progress, now, tallied),
+                *others,
+            ],
             "dropped": progress.failed,
             "questions": [
                 _question(question, call_words(progress.rows, path))

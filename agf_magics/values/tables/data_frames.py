@@ -106,9 +106,13 @@ def pandas_form_of(frame: Any, flat: Any) -> Mapping[str, Value]:
     index = list(map(str, flat.columns[: flat.shape[1] - frame.shape[1]]))
     types: dict[str, Value] = {}
     for name, kind in zip(map(str, flat.columns), flat.dtypes, strict=True):
-        categories = getattr(kind, "categories", ())
+        categories: Any = getattr(kind, "categories", ())
         if str(kind) == "category" and len(categories) <= MOST_CATEGORIES:
-            types[name] = {"categories": list(map(cell, categories)), "ordered": bool(kind.ordered)}
+            types[name] = {
+                "categories": list(map(cell, categories)),
+                "ordered": bool(kind.ordered),
+                "type": str(categories.dtype),
+            }
         elif str(kind) != "object":
             types[name] = str(kind)
     return {"types": types, "index": index, "names": list(frame.index.names) if index else []}
@@ -128,15 +132,35 @@ def in_pandas_form(
         values = pandas.Series([row.get(name) for row in rows], dtype=object)
         with suppress(TypeError, ValueError, OverflowError):
             if isinstance(kind, dict):
-                frame[name] = values.astype(pandas.CategoricalDtype(**kind))
-            elif kind.startswith("timedelta"):
-                frame[name] = pandas.to_timedelta(values, unit="s").astype(kind)
+                frame[name] = _in_categories(pandas, values, **kind)
             else:
-                frame[name] = values.astype(kind)
+                frame[name] = _of_type(pandas, values, kind)
     if form.get("index"):
         frame = frame.set_index(form["index"])
         frame.index.names = form["names"]
     return frame
+
+
+def _of_type(pandas: Any, values: Any, kind: str) -> Any:
+    """A column of cells in the type that a column of pandas had."""
+    if kind.startswith("timedelta"):
+        return pandas.to_timedelta(values, unit="s").astype(kind)
+    if kind == "bool" and values.isna().any():
+        raise ValueError("in pandas a bool cannot be missing")  # `astype` would make it False
+    return values.astype(kind)
+
+
+def _in_categories(
+    pandas: Any, values: Any, categories: list[Value], ordered: bool, type: str = "object"
+) -> Any:
+    """A column of cells in its former categories, whose type was ``type``."""
+    known = pandas.Index(_of_type(pandas, pandas.Series(categories, dtype=object), type))
+    present = values[values.notna()]
+    codes = pandas.Series(-1, index=values.index)  # a missing cell has no category
+    codes[present.index] = known.get_indexer(_of_type(pandas, present, type))
+    if (codes[present.index] < 0).any():
+        raise ValueError("a value is in no category")
+    return pandas.Categorical.from_codes(codes, known, ordered)
 
 
 def pandas_frame(frame: Any, start: int, stop: int) -> Any:

@@ -14,6 +14,7 @@ from datetime import timedelta
 from typing import Any
 
 from ...text.diagnostics import DefinitionError, Diagnostic, StepError
+from ..extent import TooDeep
 from ..no_json import has_no_json
 from ..once_each import DoubleKey, read_once_each
 from ..times import duration_seconds, iso_text
@@ -54,6 +55,10 @@ class Rows(Sequence[Cells]):
 
     def __getitem__(self, number: Any) -> Any:
         """The cells of row ``number``. Raises StepError if the row cannot be read."""
+        if number < 0:
+            number += self.length
+            if number < 0:
+                raise IndexError(number)
         page = number // PAGE
         rows = self._pages.get(page)
         if rows is None:
@@ -90,9 +95,22 @@ class ValueRows(ListRows):
 def _cells(number: int, row: object) -> Cells | StepError:
     if not isinstance(row, Mapping):
         return broken_row(number, f"it is {type_name(row)}, not a mapping of names")
-    cells = {str(name): cell(value) for name, value in row.items()}
+    cells = _converted(number, row)
+    if isinstance(cells, StepError):
+        return cells
     if len(cells) < len(row):  # two keys with the same text, as 1 and "1"
         return broken_row(number, "two of its names are the same text")
+    return cells
+
+
+def _converted(number: int, row: Mapping[Any, Value], unit: str = "row") -> Cells | StepError:
+    """The cells of a row; the error if one of them nests too deep."""
+    cells: Cells = {}
+    for name, value in row.items():
+        try:
+            cells[str(name)] = cell(value)
+        except TooDeep as error:
+            return broken_row(number, f"{str(name)!r} is too large: {error}", unit)
     return cells
 
 
@@ -135,7 +153,7 @@ def read_cells(
         middle = (start + stop) // 2
         halves = ((start, middle), (middle, stop))
         return [row for half in halves for row in read_cells(*half, columns, records)]
-    return [{str(name): cell(value) for name, value in row.items()} for row in rows]
+    return [_converted(start + i, row) for i, row in enumerate(rows)]
 
 
 def _is_of_library(error: BaseException) -> bool:
@@ -187,7 +205,7 @@ def row_object(line: bytes, number: int) -> Cells | StepError:
         return broken_row(number, f"it is not valid JSON{where}", "line")
     if not isinstance(row, dict):
         return broken_row(number, f"it is {type_name(row)}, not an object", "line")
-    return {name: cell(value) for name, value in row.items()}
+    return _converted(number, row, "line")
 
 
 def broken_row(number: int, why: str, unit: str = "row") -> StepError:

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections import Counter
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ import pytest
 import agf_magics as agf
 from agf_magics.lifecycle.past.past_run import find_past_run
 from agf_magics.lifecycle.past.retried_rows import choose_rows
+from agf_magics.settings.settings import current
 from notebooks.scripted_server import ScriptedServer
 
 ROWS: list[dict[str, Any]] = [{"n": number, "label": "x"} for number in range(6)]
@@ -125,6 +127,11 @@ def test_a_frame_of_pandas_keeps_its_index_and_its_types(registry: agf.Registry,
             "day": pd.to_datetime(["2026-03-28 12:00", "2026-03-29 12:00", None]).tz_localize("Europe/Berlin"),
             "naive": pd.to_datetime(["2026-03-28", None, "2026-03-29"]),
             "span": pd.to_timedelta([1, 2, None], unit="h"),
+            "days": pd.Categorical(pd.to_datetime(["2026-03-28", None, "2026-03-29"])),
+            "spans": pd.Categorical(pd.to_timedelta([1, None, 2], unit="h")),
+            "grades": pd.Categorical([1, None, 2]),
+            "true": pd.Categorical([True, None, False]),
+            "nothing": pd.Categorical([None, None, None]),
             "text": ["x", None, "y"],
             "mixed": pd.Series([1, "a", None], dtype=object).to_numpy(),
         }
@@ -135,6 +142,16 @@ def test_a_frame_of_pandas_keeps_its_index_and_its_types(registry: agf.Registry,
     pd.testing.assert_frame_equal(result[list(frame.columns)], frame, check_freq=False, check_index_type=False)
     assert result.index.names == frame.index.names
     assert list(result["status"]) == ["ok", "ok", "failed"]
+
+
+def test_a_missing_cell_of_a_column_of_booleans_stays_missing(registry: agf.Registry) -> None:
+    deep: Any = []
+    for _ in range(300):
+        deep = [deep]
+    frame = pd.DataFrame({"n": [1, 2, 3], "flag": [True, True, False]})
+    frame["cell"] = pd.Series([1, deep, 3], dtype=object)
+    result = over(registry, frame).table.to_pandas()  # the row of the deep cell cannot be read
+    assert [None if pd.isna(flag) else bool(flag) for flag in result["flag"]] == [True, None, False]
 
 
 def test_a_broken_line_is_a_failed_row_with_its_number(registry: agf.Registry, folder: Path) -> None:
@@ -223,6 +240,83 @@ def test_a_sample_has_a_seed_and_the_limit_the_first_rows(registry: agf.Registry
     assert [row["row"] for row in again.table] == [row["row"] for row in run.table]
     assert len(run.table) == 5
     assert [row["n"] for row in over(registry, agf.Over(table=table, limit=3)).table] == [10, 11, 12]
+
+
+@pytest.mark.parametrize(
+    ("options", "numbers"),
+    [
+        ({"limit": 2}, [1, 3]),
+        ({"limit": 9}, [1, 3, 5]),
+        ({"sample": 9}, [1, 3, 5]),
+        ({"sample": 2, "seed": 1}, [1, 5]),
+        ({"limit": 2, "sample": 1, "seed": 1}, [1]),
+    ],
+)
+@pytest.mark.parametrize("is_table_given", [True, False])
+def test_some_of_the_rows_that_failed_run_again(
+    registry: agf.Registry, options: Any, numbers: list[int], is_table_given: bool
+) -> None:
+    agf.tool(lambda n: 1 // ((n + 1) % 2), name="odd", registry=registry)
+    agf.define("pipeline: odds\nsteps: [tool: {name: odd, args: {n: !expr ctx.n}}]", registry=registry)
+    failed = over(registry, ROWS, "odds")
+    again = over(registry, choose_rows(ROWS if is_table_given else None, failed.run_id, **options), "odds")
+    assert [row["row"] for row in again.table] == numbers
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({"numbers": [-2]}, "numbers are the numbers of rows, from 0 on, not [-2]"),
+        ({"numbers": [1.5]}, "numbers are the numbers of rows, from 0 on, not [1.5]"),
+        ({"numbers": []}, "numbers are the numbers of rows, from 0 on, not []"),
+        ({"numbers": [1, 6]}, "the table has no row 6: it has 6 rows"),
+        ({"names": [7, 8]}, "names has 2 numbers for 6 rows"),
+        ({"names": [-1] * 6}, "names are the numbers of rows, from 0 on, not [-1, -1, -1, -1, -1, -1]"),
+    ],
+)
+def test_numbers_of_rows_that_are_not_there_are_refused(
+    registry: agf.Registry, calls: list[int], options: Any, error: str
+) -> None:
+    with pytest.raises((ValueError, agf.DefinitionError)) as refused:
+        over(registry, agf.Over(table=ROWS, **options))
+    assert error in str(refused.value)
+    assert calls == []
+
+
+@pytest.mark.parametrize(
+    ("same", "mapped", "expected"),
+    [
+        (None, {"word": "body"}, ["a", "unknown"]),
+        (None, {}, ["unknown", "own"]),
+        ({"word": "same"}, {"word": "body"}, ["a", "same"]),
+        ({"word": "same"}, {}, ["same", "own"]),
+    ],
+)
+def test_a_row_without_a_column_has_no_such_input_under_any_name(
+    registry: agf.Registry, same: Any, mapped: Any, expected: list[str]
+) -> None:
+    agf.define("pipeline: said\nsteps:\n- transform: {value: ctx.word}\n", registry=registry)
+    rows = [{"body": "a"}, {"word": "own"}]
+    table = agf.run("said", same, over=agf.Over(table=rows, map=mapped), registry=registry).table
+    assert [row["output"] if row["status"] == "ok" else "unknown" for row in table.shown_at([0, 1])] == expected
+    assert [table.input_of(row).get("word", "unknown") for row in table.rows()] == expected
+
+
+def test_a_value_for_all_rows_that_each_row_has_itself_is_a_warning(registry: agf.Registry) -> None:
+    run = agf.run("doubled", {"n": 1, "other": 2}, over=ROWS, registry=registry)
+    messages = [warning.message for warning in run.warnings if warning.code == "over.column"]
+    assert messages == ["'n' is given for all rows, and each row has its own from the table"]
+
+
+def test_without_a_journal_a_row_whose_failure_is_not_listed_failed(
+    registry: agf.Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agf_magics.flow.progress.progress.FAILURES_KEPT", 2)
+    monkeypatch.setattr(current, "settings", replace(current.settings, journal=""))
+    run = over(registry, [{"n": 3}] * 5)
+    assert run.journal is None
+    assert run.table.counts == {"failed": 5}
+    assert run.table.failed == [0, 1, 2, 3, 4]
 
 
 def test_a_row_can_be_repeated_and_an_input_mapped(registry: agf.Registry, calls: list[int]) -> None:
@@ -463,7 +557,6 @@ def test_a_resumed_run_asks_again_and_keeps_what_its_rows_have_cost(
     ended = agf.resume(run.run_id, registry=asking, limits=agf.Limits(max_cost=1.0))
     assert (ended.usage.requests, ended.usage.tokens) == (60, 900)
     assert ended.cost == agf.runs(run.run_id).cost == sum(Decimal(str(row["cost"])) for row in ended.table)
-    assert len(model.requests) == 60
 
 
 @pytest.mark.parametrize("how", ["yes", "max_cost"])

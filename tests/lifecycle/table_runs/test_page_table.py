@@ -55,6 +55,32 @@ def test_numbers_come_before_texts_and_rows_without_a_value_are_last(run: agf.Ru
     assert places(run, sort="value", down=True)[:2] == [3, 2]
 
 
+@pytest.mark.parametrize(
+    ("columns", "repeat", "begin"),
+    [
+        ({}, 1, ["row", "status", "error_text", "name"]),
+        ({}, 2, ["row", "repeat", "status", "error_text", "name"]),
+        ({"status": "new", "row": 1}, 1, ["run.row", "run.status", "error_text", "name", "status", "row"]),
+    ],
+    ids=["as it is", "repeated", "with columns of these names"],
+)
+def test_how_a_row_ended_stands_before_the_columns_of_its_input(
+    tmp_path: Path, columns: dict[str, Any], repeat: int, begin: list[str]
+) -> None:
+    registry = Registry()
+
+    @agf.tool(registry=registry)
+    def size(name: str) -> Any:
+        raise ValueError(name)
+
+    flow = agf.define(FLOW, "pipeline", registry=registry)
+    with kept.journal_in(tmp_path / "kept"):
+        over = agf.Over(table=[{"name": "pear", **columns}], repeat=repeat)
+        run = agf.run(flow, over=over, registry=registry, raises=False)
+        page = requests_of(run)["table"]({})
+    assert [column[0] for column in page["columns"]][: len(begin)] == begin
+
+
 @pytest.mark.parametrize("with_journal", [True, False])
 def test_a_table_that_was_read_during_the_run_is_whole_after_its_end(tmp_path: Path, with_journal: bool) -> None:
     registry = Registry()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 import agf_magics as agf
 from agf_magics.lifecycle.past.past_run import find_past_run
 from agf_magics.lifecycle.table_runs.scores import interval
+from agf_magics.settings.settings import current
 from tests.processes import command_line
 
 ROWS = [{"n": number, "kind": "even" if number % 2 == 0 else "odd"} for number in range(8)]
@@ -117,6 +119,43 @@ def test_a_score_does_not_replace_a_column(registry: agf.Registry) -> None:
     assert (table[0]["label"], table[0]["score.label"]) == ("a", "b")
 
 
+def test_a_score_does_not_replace_a_column_that_only_a_later_row_has(registry: agf.Registry) -> None:
+    agf.tool(lambda n: {"late": n} if n else {"first": n}, name="some", registry=registry)
+    agf.define("pipeline: some\nsteps:\n- tool: {name: some, args: {n: !expr ctx.n}}", registry=registry)
+    table = agf.run("some", over=[{"n": n // 1_001} for n in range(1_002)], registry=registry).table
+
+    def late(output: Any) -> float:
+        return 0.5
+
+    agf.score_over(table, late, seed=1)
+    assert (table[-1]["late"], table[-1]["output.late"]) == (0.5, 1)
+
+
+@pytest.mark.parametrize("name", ["n", "status", "row"])
+def test_a_column_of_the_table_is_not_hidden(table: Any, name: str) -> None:
+    with pytest.raises(ValueError, match=f"the table has a column '{name}'"):
+        table.add_column(name, [0] * len(table))
+
+
+def test_no_score_takes_the_name_of_the_share_of_rows_that_did_not_fail(
+    registry: agf.Registry, calls: list[int]
+) -> None:
+    def ok(output: Any) -> float:
+        return 0.0
+
+    with pytest.raises(agf.DefinitionError, match="two scores are called 'ok': one is the share of rows") as error:
+        agf.check_over("doubled", ROWS, score=ok, registry=registry)
+    assert (error.value.code, calls) == ("score.double", [])
+
+
+def test_a_score_with_other_keys_than_names_loses_no_other_row(table: Any) -> None:
+    def odd(output: Any, row: Any) -> Any:
+        return {1: 2} if row["n"] == 0 else 1e308 if row["n"] == 1 else 1
+
+    summary = agf.score_over(table, odd, seed=1)["odd"]
+    assert (summary.rows, summary.missing, len(summary.faults)) == (10, 6, 4)
+
+
 # --- comparisons ---
 
 
@@ -161,7 +200,61 @@ def test_rows_of_other_tables_are_matched_by_a_column(registry: agf.Registry) ->
         assert error.value.code == code
 
 
+def test_the_scores_of_runs_of_the_journal_are_compared(registry: agf.Registry) -> None:
+    runs = [agf.run("doubled", over=ROWS, registry=registry) for _ in range(2)]
+    for run, factor in zip(runs, (1, 2), strict=True):
+
+        def scaled(output: Any, factor: int = factor) -> float:
+            return float(output["twice"] * factor)
+
+        agf.score_over(run, scaled, seed=1)
+        run.table.label(0, "good")
+    past: Any = agf.compare_over(*(find_past_run(run.run_id) for run in runs), seed=2)
+    assert past.scores == agf.compare_over(*runs, seed=2).scores  # type: ignore[union-attr]
+    assert list(past.scores) == ["scaled"]
+    assert f"scaled  {past.scores['scaled'].mean:.3g}"[:6] in repr(past)
+
+
+def test_a_whole_number_as_a_key_is_the_same_with_a_point(registry: agf.Registry) -> None:
+    first, other = (
+        agf.run("doubled", over=[{"n": 1, "id": one}, {"n": 2, "id": two}], registry=registry)
+        for one, two in ((1, 2.5), (1.0, 2.5))
+    )
+    assert agf.compare_over(first, other, key="id").matched == 2  # type: ignore[union-attr]
+
+
+def test_runs_of_other_journals_and_of_none_are_compared_and_displayed(registry: agf.Registry, folder: Path) -> None:
+    ours = agf.run("doubled", {"more": 1}, over=ROWS, registry=registry)
+    agf.runs(ours.run_id).export(folder / "run.json")
+    imported = agf.import_run(folder / "run.json")
+    edited(registry)
+    newer = agf.run("doubled", {"more": 2}, over=ROWS, registry=registry)
+    shown = repr(agf.compare_over(imported, newer))
+    assert "Inputs that differ" in shown
+    assert "Definitions that differ" in shown
+    before = current.settings
+    current.settings = replace(before, journal="")
+    unjournaled = agf.run("doubled", {"more": 2}, over=ROWS, registry=registry)
+    current.settings = before
+    for pair in ((newer, unjournaled), (unjournaled, imported), (unjournaled, unjournaled)):
+        comparison: Any = agf.compare_over(*pair)
+        assert comparison._repr_html_()
+        assert [row.key for row in comparison.changed] == ([6, 7] if imported in pair else [])
+
+
 # --- checks ---
+
+
+@pytest.mark.parametrize(("value", "least"), [(0.7, 0.7), (0.1, 0.1), (-0.7, -0.7), (2 / 3, 2 / 3)])
+def test_a_check_passes_at_the_exact_minimum(registry: agf.Registry, value: float, least: float) -> None:
+    def fixed(output: Any) -> float:
+        return value
+
+    for count in (3, 6, 7):
+        rows = [{"n": number + 10} for number in range(count)]
+        assert agf.check_over("doubled", rows, score=fixed, at_least={"fixed": least}, registry=registry).passed
+        with pytest.raises(agf.CheckFailed):
+            agf.check_over("doubled", rows, score=fixed, at_least={"fixed": least + 1e-6}, registry=registry)
 
 
 def test_a_check_passes_or_says_which_score_is_too_low(registry: agf.Registry, folder: Path) -> None:

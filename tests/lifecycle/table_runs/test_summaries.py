@@ -23,7 +23,7 @@ WHY = Diagnostic("score.failed", "it failed")
 ERRED = (None, WHY)
 
 
-def summary_of(values: list[Any], right: list[str | None] | None = None) -> tuple[list[Any], ScoreSummary]:
+def summary_of(values: list[Any], right: list[Any] | None = None) -> tuple[list[Any], ScoreSummary]:
     outcomes = [value if value is ERRED else (value, None) for value in values]
     rows = [ScoredRow(number, label) for number, label in enumerate(right or [None] * len(values))]
     return summarize("s", rows, outcomes, 7)
@@ -62,8 +62,11 @@ FAULTY: list[tuple[list[Any], int, str]] = [
     (["a", "b", 1], 2, "the score is a number, and those of other rows are labels"),
     ([1, [2]], 1, "the score is a list"),
     ([1, math.nan], 1, "the score is NaN"),
-    ([1, math.inf], 1, "the score is infinite, or larger than a float can be"),
-    ([1, 10**400], 1, "the score is infinite, or larger than a float can be"),
+    ([1, math.inf], 1, "the score is infinite, or too large for a mean"),
+    ([1, 10**400], 1, "the score is infinite, or too large for a mean"),
+    ([1, 1e308], 1, "the score is infinite, or too large for a mean"),
+    ([1, -1e308], 1, "the score is infinite, or too large for a mean"),
+    ([1, {1: 2}], 1, "the score is an opaque dict with keys that are not text"),
     ([1, ERRED], 1, "it failed"),
 ]
 """The values of the rows, the number of the first faulty row, and the message."""
@@ -144,3 +147,17 @@ def test_the_scores_are_a_table_with_their_seed_and_the_first_faults() -> None:
     assert repr(Scores()).split()[:2] == ["score", "rows"]
     assert [(name, row) for name, row, _ in Scores(s=numbers).faults] == [("s", 3), ("s", 4), ("s", 5), ("s", 6)]
     assert "seed" not in repr(Scores(t=labels))
+
+
+@pytest.mark.parametrize(
+    ("labels", "right", "equal"),
+    [
+        (["true", "false", "true"], [True, True, True], 2),
+        (["True", "False", "yes"], [True, False, True], 2),
+        (["1", "2.5", "x"], [1, 2.5, "x"], 3),
+    ],
+)
+def test_a_label_is_compared_with_a_value_of_any_kind(labels: list[str], right: list[Any], equal: int) -> None:
+    rows = [ScoredRow(number, value) for number, value in enumerate(right)]
+    _, summary = summarize("s", rows, [(label, None) for label in labels], 1)
+    assert summary.equal == equal

@@ -275,19 +275,24 @@ class _Parser(Scanner):
             )
 
 
-def format_condition(node: Condition) -> str:
-    """The text of a condition: parsed again it is equal.
+def format_condition(node: Condition, prefix: bool = True) -> str:
+    """The text of a condition: parsed again it is equal. ``prefix``: whether a path on the right
+    keeps its ``state.``.
 
     >>> format_condition(parse_condition("a==1 AND b!='x'  or c>limit"))
     "a == 1 and b != 'x' or c > limit"
     """
     return " or ".join(
-        " and ".join(map(_format_comparison, comparisons)) for comparisons in node.alternatives
+        " and ".join(_format_comparison(comparison, prefix) for comparison in comparisons)
+        for comparisons in node.alternatives
     )
 
 
-def _format_comparison(node: ComparisonNode) -> str:
-    right = node.right.text if isinstance(node.right, Bare) else format_literal(node.right.value)
+def _format_comparison(node: ComparisonNode, keeps_prefix: bool) -> str:
+    if isinstance(node.right, Bare):
+        right = node.right.text if keeps_prefix else node.right.text.removeprefix("state.")
+    else:
+        right = format_literal(node.right.value)
     # A key named "state" can only be reached with the prefix.
     prefix = "state." if node.left.names[0] == "state" else ""
     return f"{prefix}{'.'.join(node.left.names)} {node.operator} {right}"

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from decimal import Decimal
+from math import isfinite
 from typing import Any
 
 from ....text.names import same_name
@@ -103,9 +105,14 @@ def format_literal(value: Any) -> str:
 
     >>> format_literal("it is"), format_literal(True), format_literal(0.5)
     ("'it is'", 'true', '0.5')
+    >>> format_literal(1e-07), format_literal(1e22)
+    ('0.0000001', '10000000000000000000000.0')
     """
     if isinstance(value, str):
         return f'"{value}"' if "'" in value else f"'{value}'"
     if value is None or isinstance(value, bool):
         return {True: "true", False: "false", None: "null"}[value]
+    if isinstance(value, float) and isfinite(value):  # no expression has an exponent
+        text = format(Decimal(repr(value)), "f")
+        return text if "." in text else f"{text}.0"
     return repr(value)

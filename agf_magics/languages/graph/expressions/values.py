@@ -287,7 +287,13 @@ class _Operand(Scanner):
             self.at += 1
             return Pairs(())
         while True:
+            start_of_key = self.skip_blanks()
             key = self.key()
+            if key in dict(pairs):
+                end = start_of_key + len(self.source[start_of_key : self.at - 1].rstrip())
+                message = f"the dict literal has {key!r} twice"
+                hint = "keep one of them, or give them different keys"
+                raise Refusal("graph.dict-key", message, start_of_key, end, hint)
             pairs.append((key, self.atom(",}")))
             if self.peek() != ",":
                 break

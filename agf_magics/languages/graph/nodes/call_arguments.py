@@ -46,7 +46,8 @@ def complete_text(
     def evaluate(frame: Frame) -> Value:
         state = frame["state"]
         for ref in reads:
-            if find(state, ref.path[1:]) in (MISSING, None):
+            found = find(state, ref.path[1:])
+            if found is MISSING or found is None:  # `==` of a person's class is not called
                 raise no_value(ref.path[1:], ref.span or span, state, state)
         return fill(frame)
 

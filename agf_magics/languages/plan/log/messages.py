@@ -15,7 +15,7 @@ from ....text.diagnostics import DefinitionError
 from ....text.length import DEEPEST
 from ....text.source import Source
 from ....values.value import Value
-from ...descend import MISSING, descend
+from ...descend import MISSING, descend, key_of
 from .destinations import Alternatives, parse_output
 from .returned import Message
 
@@ -119,11 +119,7 @@ def as_message(returned: Value, alternatives: Alternatives) -> dict[str, Value] 
 
 def _has(data: Value, path: tuple[str, ...]) -> bool:
     """Whether ``data`` has a value at ``path``; the empty path, a whole kind, tells nothing."""
-    for name in path:
-        if type(data) is not dict or name not in data:
-            return False
-        data = data[name]
-    return bool(path)
+    return bool(path) and descend(data, path) is not MISSING
 
 
 def render(message: Mapping[str, Value], hidden: tuple[str, ...] = HIDDEN) -> dict[str, Value]:
@@ -200,9 +196,10 @@ def _without(payload: Value, path: tuple[str, ...]) -> Value:
     if payload is MISSING or not path:
         return MISSING
     rest = dict(payload)
-    inner = _without(rest.pop(path[0]), path[1:])
+    key = key_of(rest, path[0])
+    inner = _without(rest.pop(key), path[1:])
     if inner is not MISSING:
-        rest[path[0]] = inner
+        rest[key] = inner
     return rest or MISSING
 
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Final
 
+from ....text.names import same_name
+
 
 class PathIndex:
-    """One place and everything below it, each with the numbers of the writings there."""
+    """One place and everything below it, each with the numbers of the writings there. Names that
+    look the same are one place (decision D150)."""
 
     __slots__ = ("below", "numbers")
 
@@ -18,7 +21,7 @@ class PathIndex:
     def add(self, path: tuple[str, ...], number: int) -> None:
         """Note the writing ``number`` at ``path``."""
         place = self
-        for segment in path:
+        for segment in map(same_name, path):
             place = place.below[segment]
         place.numbers.append(number)
 
@@ -26,7 +29,7 @@ class PathIndex:
         """Every number at ``path``, above and below it, in increasing order."""
         place = self
         numbers = [*self.numbers]
-        for segment in path:
+        for segment in map(same_name, path):
             if segment not in place.below:
                 return sorted(numbers)
             place = place.below[segment]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from ....values.value import Value, type_name
-from ...descend import MISSING, descend
+from ...descend import MISSING, descend, key_of
 from .messages import METHODS, PATCH, SEEKING, Writing
 from .reference import Reference, is_index
 
@@ -62,6 +62,7 @@ class _Replay:
         if type(value) is list and is_index(segment) and writing.method != PATCH:
             return self.element(value, int(segment), writing, depth)
         fields: dict[str, Value] = self.own_copy(value) if type(value) is dict else self.owned({})
+        segment = key_of(fields, segment)
         fields[segment] = self.write(fields.get(segment, MISSING), writing, depth + 1)
         return fields
 
