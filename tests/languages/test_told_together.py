@@ -27,6 +27,12 @@ PIPELINE: dict[str, tuple[str, str, str]] = {
         "pipeline.unknown-key",
         "on_eror",
     ),
+    "the name of an item": (
+        "for_each: {item: doc, over: '[1]', on_error: abort, do: {transform: {value: item}}, "
+        "collect: {transform: {value: pipe}}}",
+        "pipeline.unknown-key",
+        "item",
+    ),
     "a misspelt kind": ("transfrom: {value: '1'}", "pipeline.step-kind", "transfrom"),
     "an unknown kind": ("zebra: {value: '1'}", "pipeline.step-kind", "zebra"),
     "two kinds": ("transform: {value: '1'}\n  tool: {name: use}", "pipeline.step-shape", "tool"),
@@ -121,6 +127,11 @@ GRAPH: dict[str, tuple[str, str, str]] = {
     "a wrong type": ("{type: tool, tool: [use]}", "graph.wrong-type", "[use]"),
     "wrong variables": ("{type: tool, tool: use, variables: [1]}", "graph.wrong-type", "[1]"),
     "a wrong limit": ("{type: python, tool: take, timeout: soon}", "graph.wrong-type", "soon"),
+    "braces without quotes": (
+        "{type: tool, tool: text, variables: {x: {state.n}}, state_key: f}",
+        "graph.literal-braces",
+        "{state.n}",
+    ),
     "a broken expression": (
         '{type: tool, tool: use, variables: {x: "{state.n +}"}, state_key: b}',
         "graph.unfinished",
@@ -192,6 +203,10 @@ def registry() -> agf.Registry:
 
     @agf.tool(registry=shelf)
     def use(x: Any) -> Any:
+        return x
+
+    @agf.tool(registry=shelf)
+    def text(x: str) -> str:
         return x
 
     @agf.agent(registry=shelf, default=True)
@@ -290,3 +305,22 @@ def test_no_mistake_hides_another(language: str) -> None:
 def test_a_misspelt_key_without_a_value_is_one_problem_of_an_edge() -> None:
     text = "nodes:\n  a: {type: passthrough}\nedges: [{from: START, to: a}, {fom: , to: END}]\n"
     assert told(text, "graph") == [("graph.unknown-key", "fom")]
+
+
+@pytest.mark.parametrize(
+    ("step", "hint"),
+    [
+        ("run: ls -l", "write: shell: {command: …}"),
+        ("if: ctx.n > 1\n  then: 1", "match runs a pipeline by a value"),
+        ("match: {on: pipe, a: q, cases: {b: {pipeline: q}}}", "indent a case below cases: a: {pipeline: NAME}"),
+        (
+            "for_each: {item: doc, over: '[1]', on_error: abort, do: {transform: {value: item}}, "
+            "collect: {transform: {value: pipe}}}",
+            "an element is called item in do:",
+        ),
+    ],
+)
+def test_a_word_of_another_language_is_advised(step: str, hint: str) -> None:
+    with pytest.raises(agf.DefinitionError) as raised:
+        agf.load(pipeline(step), "pipeline", registry=SHELF)
+    assert [problem.hint and problem.hint.startswith(hint) for problem in raised.value.diagnostics] == [True]

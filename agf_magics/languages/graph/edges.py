@@ -11,7 +11,7 @@ from ...flow.protocols import Expr, Frame, Ref
 from ...text.characters import QUOTES, character_hint
 from ...text.diagnostics import DefinitionError
 from ...text.shorten import shorten
-from ...text.suggestions import suggest
+from ...text.suggestions import misspelled_names, suggest
 from ...text.yaml.nodes import Fields, Items, Node, Scalar, shown
 from ...values.value import Value
 from ..scan import parse_at
@@ -41,6 +41,12 @@ class IsRoute(Computed):
         super().__init__(target.span, evaluate, (ref,))
 
 
+def is_pair(item: Fields) -> bool:
+    """Whether an edge is written ``a: b``, without from and to."""
+    ((name, target),) = item.fields.items() if len(item.fields) == 1 else (("from", item),)
+    return bool(target.text) and name not in EDGE.keys and not misspelled_names([name], EDGE.keys)
+
+
 class Edges:
     """Reads the edges of one graph."""
 
@@ -55,7 +61,7 @@ class Edges:
 
     def read(self, items: Items) -> tuple[Edge, ...]:
         for item in items.items:
-            if isinstance(item, Fields):
+            if isinstance(item, Fields) and not is_pair(item):
                 self.edge(item)
             else:
                 message = f"an edge must be a mapping with from and to, got {shown(item)}"
@@ -65,6 +71,8 @@ class Edges:
     def edge_example(self, item: Node) -> str:
         """The edge that a list such as ``[START, a]`` or an arrow such as ``START -> a`` means."""
         names = [target.text for target in item.items] if isinstance(item, Items) else []
+        if isinstance(item, Fields):
+            names = [text for pair in item.fields.items() for text in (pair[0], pair[1].text)]
         if arrow := _ARROW.fullmatch(item.text or ""):
             names = [arrow[1], arrow[2]]
         source, target = names if len(names) == 2 else ("START", next(iter(self.goals)))

@@ -259,7 +259,10 @@ class _Loader:
 
     def type(self, kind: Name) -> str:
         if kind.text not in TYPES:
-            hint = suggest(kind.text, TYPES, "types")
+            outer = kind.text.partition("[")[0]  # of list[str]
+            hint = (
+                f"did you mean {outer}?" if outer in TYPES else suggest(kind.text, TYPES, "types")
+            )
             self.reader.warn(
                 "graph.state-type",
                 f"unknown type {kind.text!r}: any value is allowed",

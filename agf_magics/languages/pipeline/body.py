@@ -6,6 +6,7 @@ key that holds a step reads it with `Reader.step`. `Grammar.build` builds the st
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, NamedTuple
 
@@ -61,12 +62,16 @@ _ELSEWHERE = {
     ),
     **dict.fromkeys(("for", "loop", "while"), "write: for_each, or fold"),
     **dict.fromkeys(("llm", "prompt"), "write: agent: {prompt: …}"),
-    **dict.fromkeys(("bash", "command"), "write: shell: {command: …}"),
+    **dict.fromkeys(("bash", "command", "run"), "write: shell: {command: …}"),
     **dict.fromkeys(("set", "value"), "write: transform: {value: …, output: …}"),
     "reduce": "write: fold",
     "pipeline": "write: call: {pipeline: …}",
 }
 """Step kinds of other languages; what to write here."""
+
+
+_PYTHON_CALL = re.compile(r"(\w+)\((.*)\)", re.DOTALL)
+_PYTHON_ARGUMENT = re.compile(r"(\w+) ?= ?(\"[^\"]*\"|'[^']*'|[\w.-]+)")
 
 
 class Grammar(NamedTuple):
@@ -119,6 +124,7 @@ class Reader(documents.Reader):
         "loop": "for_each is a step around this one: for_each: {over: ctx.items, on_error: abort, "
         "do: {…}, collect: {transform: {value: pipe}}}",
         "id": "a step is known by its result: output: VALUE; its box shows title: VALUE",
+        "item": "an element is called item in do:, without a key; a list as it is: items: [1, 2]",
         "environment": "a value comes from the input: --set NAME=$name, read as ctx.NAME",
     }
 
@@ -155,7 +161,13 @@ class Reader(documents.Reader):
         reader.fields(kind, body, key.span, reader.values)
         if TITLE.name in node.fields:  # beside the kind, for all of them (decision P20)
             reader.values[TITLE.name] = reader.name(node.fields[TITLE.name], TITLE)
-        if {"over", "items"} <= body.fields.keys() & kind.keys.keys():
+        # A slip that was not read as what it resembles means something else.
+        taken = {
+            name
+            for name, written in body.keys.items()
+            if written.text == name or reader.values.get(name) is not None
+        }
+        if {"over", "items"} <= taken & kind.keys.keys():
             hint = "over takes an expression, items a literal list: keep one"
             message = "over and items exclude each other"
             span = body.keys["items"].span
@@ -203,6 +215,11 @@ class Reader(documents.Reader):
             quoted = first.takes.word in ("expression", "template")
             value = f'"{body.text}"' if quoted else body.text
             hint = f"write: {word.text}: {{{first.name}: {value}}}"
+            if "identity" in keys and body.text.isidentifier():
+                hint = f"write: {word.text}: {{identity: {body.text}, {first.example}}}"
+            elif call := _PYTHON_CALL.fullmatch(body.text):
+                args = ", ".join(map("{0[0]}: {0[1]}".format, _PYTHON_ARGUMENT.findall(call[2])))
+                hint = f"write: {word.text}: {{name: {call[1]}, args: {{{args or 'NAME: VALUE'}}}}}"
         if isinstance(body, Items) and "branches" in keys:
             collect = "collect: {transform: {value: pipe}}"
             hint = f"write: {word.text}: {{branches: {_as_branches(body)}, {collect}}}"
@@ -230,7 +247,8 @@ class Reader(documents.Reader):
                 hint = advice
             self.error("pipeline.step-shape", message, extra.span, hint)
         else:
-            near = suggest(next(iter(node.fields), ""), kinds, "step kinds")
+            foreign = (_ELSEWHERE[key.text] for key in words if key.text in _ELSEWHERE)
+            near = next(foreign, None) or suggest(next(iter(node.fields), ""), kinds, "step kinds")
             self.error(
                 "pipeline.step-shape",
                 "a step is a mapping with one key, its kind",
@@ -247,6 +265,9 @@ class Reader(documents.Reader):
                 "a case names a pipeline: put the step into one of its own, and write here "
                 "{pipeline: NAME}"
             )
+        is_foreign = name in self.slips or advice_on(self.advice, name)
+        if spec.name == "match" and not is_foreign and not misspelled_names([name], spec.keys):
+            return f"indent a case below cases: {name}: {{pipeline: NAME}}"
         if spec.name == "parallel" and isinstance(value, Fields):
             return "indent a branch below branches:"
         other_kinds = [step.name for step in kinds.values() if name in step.keys]

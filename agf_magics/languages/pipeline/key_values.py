@@ -112,6 +112,8 @@ def read_on_error(reader: Reader, node: Node, key: Key) -> FailurePolicy | None:
     if retry := _RETRY.fullmatch(text):
         wait = float(retry[2]) * _SECONDS[retry[3]] if retry[2] else 0.0
         return FailurePolicy("continue" if retry[4] else "abort", int(retry[1]), wait)
+    if isinstance(node, Fields) and len(node.fields) == 1:  # {retry: 3}
+        text = " ".join(f"{name} {value.text}" for name, value in node.fields.items())
     correction = _ON_ERROR_ELSEWHERE.get(text)
     if not correction and text.startswith("retry") and (times := re.search("[1-9][0-9]*", text)):
         correction = f"retry({times[0]})"
@@ -246,8 +248,14 @@ IN_BRANCH = "a branch does not see another one; collect sees them all"
 
 def read_steps(reader: Reader, node: Node, key: Key) -> tuple[Step, ...]:
     if not isinstance(node, Items) or not node.items:
-        first = next(iter(node.fields), "") if isinstance(node, Fields) else ""
-        reader.wrong_type(node, key, f"begin each step with a dash: - {first}:" if first else None)
+        hint = None
+        if isinstance(node, Fields) and (first := next(iter(node.fields), "")):
+            kind = next(iter(node.inner(first).fields), "")
+            is_named = kind in reader.grammar.kinds and first not in reader.grammar.kinds
+            hint = f"begin each step with a dash: - {first}:"
+            if is_named:
+                hint = f"a step has no name: - {kind}:; its box shows title: {first}"
+        reader.wrong_type(node, key, hint)
         return ()
     steps = [
         reader.step(item, f"steps[{index}]", reader.scope._replace(number=index))

@@ -17,7 +17,7 @@ from ...flow.steps import Sequence, every, own_reads
 from ...schemas.schema import Schema, check_schemas
 from ...text.diagnostics import Diagnostics
 from ...text.source import Source, Span
-from ...text.suggestions import suggest
+from ...text.suggestions import misspelled_names, suggest
 from ...text.yaml.nodes import Fields, Items, Node, shown
 from ...text.yaml.plain_values import CONSTANTS
 from ...text.yaml.reader import Bounds, documents
@@ -90,10 +90,13 @@ class _Loading:
         elif "pipeline" in node.fields or (self.name and "steps" in node.fields):
             self.pipelines.append(node)
         else:
-            near = suggest(next(iter(node.fields), ""), DOCUMENTS)
+            first = next(iter(node.fields), "")
+            near = suggest(first, DOCUMENTS)
             hint = near or "begin with pipeline: NAME or schema: NAME"
             message = "a document must have the key 'pipeline' or 'schema'"
             error("pipeline.document-kind", message, node.head, hint)
+            for kind in misspelled_names([first], DOCUMENTS):  # so that it hides nothing (D287)
+                self.document(node.renamed(first, kind))
 
     def flow(self) -> Flow | None:
         """The pipeline of the documents. A second pipeline is an error."""

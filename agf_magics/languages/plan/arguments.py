@@ -26,6 +26,7 @@ from .log.lookup import look_up
 from .log.messages import read_content, render
 from .log.reference import DAGGER, KINDS, Reference
 from .reader import Reader
+from .words import CALL
 
 
 def fill(template: Template, log: Log, instance: str | None) -> Value:
@@ -122,6 +123,9 @@ class Arguments(NamedArguments):
 
     def unknown_hint(self, name: str) -> str:
         """The advice for an unknown argument that is a key of calls in another language."""
+        # `output` has a warning of its own.
+        if (key := f"{CALL.prefix}{name}") in CALL.keys and name != "output":
+            return f"write {key}:"
         return advice_on(Reader.advice, name).replace(DAGGER, "$")
 
     def _context_value(self, name: str, log: Log, instance: str | None) -> Value:

@@ -16,7 +16,7 @@ from ...schemas.violations import describe
 from ...text.diagnostics import DefinitionError
 from ...text.source import Span, Text
 from ...text.suggestions import misspelled_names, suggest
-from ...text.yaml.nodes import Fields, Items, Node, is_text, plain
+from ...text.yaml.nodes import Fields, Items, Node, flow_text, is_text, plain
 from ...values.value import Value
 from ..documents import is_nothing
 from .calls import Argument, Call, CallContext, Output
@@ -92,12 +92,25 @@ class CallReader:
         if "_tool" not in node.fields and "_tool" not in misspelled_names(unknown, CALL.keys):
             slip = node.keys.get("tool")
             named = node.text_at("tool")
+            only = next(iter(node.fields), "")
             hint = f"write _tool: {named}" if named else "add _tool: NAME"
+            if len(node.fields) == 1 and isinstance(node.fields[only], Fields):  # TOOL: {…}
+                hint = f"write {self.meant_call(only, node.inner(only))}"
             path = node.text_at("output")
             hint += f", _outputPath: {path}" if self.reader.begins(path) == "reference" else ""
             self.error(
                 "plan.bad-call", "a call needs '_tool'", slip.span if slip else node.span, hint
             )
+
+    def meant_call(self, word: str, body: Fields) -> str:
+        """The call that ``TOOL: {…}`` means, or the step of a pipeline, ``tool: {name: TOOL, …}``."""
+        is_step = word == "tool" and body.text_at("name") != ""
+        given = body.inner("args") if is_step else body
+        keys = {"_tool": body.text_at("name") if is_step else word}
+        keys |= {name: flow_text(value) for name, value in given.fields.items()}
+        if is_step and body.text_at("output"):
+            keys["_outputPath"] = f"{self.reader.sign}state.{body.text_at('output')}"
+        return f"{{{', '.join(map('{0[0]}: {0[1]}'.format, keys.items()))}}}"
 
     def latent(
         self,

@@ -29,7 +29,7 @@ from ...schemas.violations import (
 )
 from ...text.diagnostics import Diagnostic, Diagnostics
 from ...text.source import Source, Span
-from ...text.suggestions import suggest
+from ...text.suggestions import misspelled_names, suggest
 from ...text.yaml.nodes import Fields, Node, Scalar, every_node, expr_tags, node_at, plain, shown
 from ...text.yaml.reader import Bounds
 from ..documents import DocumentProblem, one_document
@@ -140,7 +140,10 @@ def _whole(node: Node, problems: Diagnostics) -> Fields | None:
         first.span if first else node.span,
         hint,
     )
-    return None
+    # A misspelt key hides nothing (decision D287).
+    slip = first.text if first else ""
+    meant = misspelled_names([slip], ("id", _POLICY))
+    return next((_whole(node.renamed(slip, name), problems) for name in meant), None)
 
 
 def _once(findings: Iterable[Diagnostic], before: Iterable[Diagnostic]) -> Iterator[Diagnostic]:

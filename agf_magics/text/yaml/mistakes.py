@@ -96,6 +96,8 @@ def explain(
         )
     if fence := _fence(stop):
         return fence
+    if assignment := _assignment(stop):
+        return assignment
     if comment := _comment(stop):
         return comment
     for pattern, describe in MISTAKES:
@@ -116,6 +118,21 @@ def _fence(stop: ParserStop) -> Diagnostic | None:
         if fence := _FENCE.match(stop.text, stop.text.rfind("\n", 0, offset) + 1):
             hint = f"delete the lines that begin with {fence[1]}"
             return stop.error(*fence.span(), "a line cannot be a fence of Markdown", hint)
+    return None
+
+
+_ASSIGNED = re.compile(r"([A-Za-z_]\w*) ?= ?(\S.*)")
+
+
+def _assignment(stop: ParserStop) -> Diagnostic | None:
+    """``key = value`` at the begin of a line: one where the parser stopped or its context began."""
+    for offset in (stop.offset, stop.context_start):
+        begin, line = stop.line(offset)
+        if assigned := _ASSIGNED.fullmatch(line):
+            key, value = assigned.groups()
+            place = begin + line.index("=")
+            message = f"expected ':' after {key!r}, got '='"
+            return stop.error(place, place + 1, message, f"write {key}: {shorten(value)}")
     return None
 
 
@@ -294,7 +311,10 @@ def _flow(stop: ParserStop) -> Diagnostic:
             return stop.error(
                 begin, stop.offset, "expected ',' before this", "end the line above with ','"
             )
-        return stop.error_here("unexpected second ':'", "quote a text that contains ': '")
+        word = re.search(r"\s(\w+)$", line[: stop.offset - begin])
+        comma = f", or put a comma before {word[1]!r}" if word else ""
+        hint = f"quote a text that contains ': '{comma}"
+        return stop.error_here("unexpected second ':'", hint)
     return stop.error_here(
         "expected ',' before this", f"separate the entries of {opening}{closing} with ','"
     )

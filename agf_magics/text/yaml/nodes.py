@@ -130,6 +130,14 @@ class Fields(_Fields, _Compound):
         node = self.scalar(key)
         return node.text if node else ""
 
+    def renamed(self, slip: str, name: str) -> Fields:
+        """The mapping with ``name`` in place of the key ``slip``, which keeps its place."""
+        return Fields(
+            {name if key == slip else key: value for key, value in self.fields.items()},
+            {name if key == slip else key: written for key, written in self.keys.items()},
+            self.whole,
+        )
+
     def inner(self, key: str) -> Fields:
         """The mapping at ``key``; an empty mapping if there is none."""
         node = self.fields.get(key)

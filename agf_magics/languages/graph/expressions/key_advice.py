@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 SLIPS: Mapping[str, tuple[str, ...]] = {
+    "state_schema": ("state",),
     "args": ("variables",),
     "arguments": ("variables", "args"),
     "input": ("variables", "args"),

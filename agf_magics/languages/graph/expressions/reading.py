@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import NoReturn
 
-from ....flow.expressions import Constant
+from ....flow.expressions import Computed, Constant
 from ....flow.protocols import Expr
 from ....text.diagnostics import DefinitionError, Diagnostic, Diagnostics
 from ....text.shorten import shorten
@@ -214,6 +214,8 @@ class Reader(documents.Reader):
                 else:
                     continue
                 self.warn("graph.literal-braces", message, part.span, hint)
+            if _braces_as_mapping(node):  # told: it does not fit the tool either
+                return Computed(node.span, lambda frame: plain(node))
             return Constant(node.span, plain(node))
         name = node.text.split(".")[0]
         if (
