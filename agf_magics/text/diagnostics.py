@@ -19,11 +19,13 @@ from .columns import safe
 from .excerpt import excerpt
 from .raised import kind_of, text_of
 from .source import Span
-from .suggestions import PLACES, join_hints
+from .suggestions import join_hints
 
 Severity = Literal["error", "warning", "note"]
 
 
+MOST_PLACES = 20
+"""The largest number of places of equal problems that are listed."""
 SHOWN = 20
 """The number of problems that the text of an error lists; its ``diagnostics`` has all of them."""
 
@@ -261,8 +263,8 @@ def _with_characters(diagnostics: tuple[Diagnostic, ...]) -> Iterator[Diagnostic
 
 
 def _places(spans: Collection[Span]) -> str:
-    """``lines 4, 6 and 9``; for more than PLACES spans only their number."""
-    if len(spans) > PLACES:
+    """``lines 4, 6 and 9``; for more than MOST_PLACES only their number."""
+    if len(spans) > MOST_PLACES:
         return f"{len(spans):,} more places"
     *lines, last = dict.fromkeys(str(span.place[0]) for span in spans)
     return f"lines {', '.join(lines)} and {last}" if lines else f"line {last}"

@@ -16,9 +16,6 @@ COMPARED = 40_000
 """The number of names that `suggest` compares for one text, so that the cost does not grow with the
 square of the names."""
 
-PLACES = 100
-"""The number of places of equal problems that are listed."""
-
 
 _budget: ContextVar[list[int] | None] = ContextVar("budget", default=None)
 """The number of names that may still be compared, in a list of one item, which `spend_comparisons`

@@ -30,7 +30,7 @@ class ToolNames:
             free
             for free in (
                 name,
-                *(f"{name[: 63 - len(str(i))]}_{i}" for i in range(2, len(taken) + 3)),
+                *(f"{name[:60]}_{i}" for i in range(2, len(taken) + 3)),
             )
             if free not in taken
         )
