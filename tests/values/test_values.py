@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 from agf_magics.text.length import DEEPEST
 from agf_magics.values.extent import TooDeep
-from agf_magics.values.value import equal, is_json, is_true, isolate, settle, type_name
+from agf_magics.values.unread import Unread
+from agf_magics.values.value import equal, is_json, is_true, isolate, isolate_unread, settle, type_name
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 JSON = st.recursive(
@@ -187,3 +188,17 @@ def test_a_dict_with_other_keys_is_equal_only_to_itself() -> None:
     assert equal({"d": own}, {"d": own})
     assert not equal(own, {1: "a"})
     assert not equal({"d": own}, {"d": {1: "a"}})
+
+
+def test_only_a_copy_for_user_code_reads_what_was_not_read() -> None:
+    reads: list[str] = []
+
+    def read() -> str:
+        reads.append("read")
+        return "the table"
+
+    unread = Unread("Table", "a table", read)
+    value = {"a": [unread], "b": [1]}
+    copied = isolate_unread(value)
+    assert (copied["a"][0] is unread, copied["b"] is value["b"], reads) == (True, False, [])
+    assert (isolate(value), reads) == ({"a": ["the table"], "b": [1]}, ["read"])

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pytest
 
 import agf_magics as agf
+from agf_magics.flow.progress.events import StepReplayed
 from agf_magics.lifecycle.past.past_run import find_past_run
 from agf_magics.lifecycle.past.retried_rows import choose_rows
 from agf_magics.settings.settings import current
@@ -543,8 +544,10 @@ def test_a_resumed_run_asks_again_and_keeps_what_its_rows_have_cost(
         raise EOFError
 
     run = agf.run("ask", over=WORDS, registry=asking, ask=nobody, raises=False)
-    again = agf.resume(run.run_id, registry=asking, ask=nobody, raises=False)
+    events: list[Any] = []
+    again = agf.resume(run.run_id, registry=asking, ask=nobody, raises=False, on_event=events.append)
     assert (again.status, again.error.code, len(model.requests)) == ("waiting", "over.go-on", 20)
+    assert [event.run for event in events if isinstance(event, StepReplayed)] == [run.run_id] * 20
     assert again.cost == run.cost == Decimal("0.0015")
     limits = agf.Limits(max_cost=0.002)
     limited = agf.resume(run.run_id, registry=asking, limits=limits, raises=False)
