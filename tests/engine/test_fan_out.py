@@ -203,7 +203,7 @@ TOOLS = st.sampled_from(["work", "timed", "once_only", "sealed", "on_worker"])
 """The tools of `registry_of`: the same work, with other options. The argument of ``sealed`` is a secret."""
 
 
-@settings(max_examples=20)
+@settings(max_examples=12)
 @given(
     st.lists(st.sampled_from(ELEMENTS), max_size=12),
     st.integers(1, 5),
@@ -225,7 +225,7 @@ def test_both_ways_give_the_same_events_records_and_results(
     compare(*(observed(is_remote, text, numbered(xs), None, reuse) for is_remote in (True, False)))
 
 
-@settings(max_examples=20)
+@settings(max_examples=12)
 @given(
     st.lists(st.sampled_from(["ok"] * 40 + ELEMENTS), max_size=60),
     st.integers(1, 5),
@@ -249,7 +249,7 @@ def test_an_element_is_tried_again_before_the_next_ones_start(journaled: bool, m
     compare(*(way(is_remote, text, xs) for is_remote in (True, False)))
 
 
-@settings(max_examples=15)
+@settings(max_examples=10)
 @given(
     st.lists(st.sampled_from([is_remote for is_remote in ELEMENTS if is_remote != "once"]), min_size=1, max_size=8),
     st.data(),

@@ -189,7 +189,7 @@ def test_a_policy_reads_the_elements_of_a_sequence() -> None:
     assert Counter(rows.read) == {0: 2, 1: 2}, "once for the check of all inputs, once for its call"
 
 
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(
     st.lists(st.sampled_from(ELEMENTS), max_size=12),
     st.integers(1, 5),

@@ -44,6 +44,10 @@ word, except in its own call."""
 MOST_SECRETS = 1_000
 """The largest number of secrets of a run, and of texts from its steps, that are searched for."""
 
+SEARCHED_AS_TEXT = 10_000_000
+"""The largest number of characters of a value that is written as one text to search it. A larger one is
+searched part by part, because a shared part would be written in each of its places."""
+
 HAS_SECRET = "it contains a secret"
 UNSEARCHABLE = "it cannot be searched for the secret that its call received"
 TOO_SHORT = (
@@ -203,8 +207,10 @@ class Secrets:
         secret counts anywhere, not only as a whole word; default True."""
         if not self.active:
             return False
-        packed = encode_value(value, 1 << 30)
-        if packed.form == "again":
+        packed = encode_value(value, SEARCHED_AS_TEXT)
+        if packed.is_large and not packed.is_json:
+            packed = encode_value(value, 1 << 30)  # a pickle can only be searched as a whole
+        if packed.form == "again" and not (packed.is_large and packed.is_json):
             return True
         return self._why_not(packed, value, Received(near), secret=False) is not None
 
