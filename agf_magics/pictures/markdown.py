@@ -20,6 +20,7 @@ _INLINE = re.compile(
     r"(?P<code>`[^`\n]+`)|\*\*(?P<strong>[^*\n]+)\*\*|\*(?P<em>[^*\s][^*\n]*)\*"
     r"|!?\[(?P<name>[^\[\]\n]+)\]\((?P<url>https?://[^()\s\[\]]+)\)"
 )
+_FENCE = re.compile(r"(`{3,}|~{3,})(.*)")
 _HEADING = re.compile(r"#{1,6} +(.*)")
 _ITEM = re.compile(r"( {0,12})(?:[-*+]|(\d{1,9})[.)]) +(.*)")
 _CELL = "text-align:left;padding:2px 8px;border:1px solid #8888"
@@ -46,10 +47,8 @@ def _blocks(lines: Sequence[str], depth: int) -> Iterator[str]:
             pass
         elif len(first) > 2 and not first.strip("-*_ "):
             yield "<hr>"
-        elif _is_fence(first):
-            is_closed = len(part) > 1 and _is_fence(part[-1].strip())
-            code = html("\n".join(part[1:-1] if is_closed else part[1:]))
-            yield f'<pre style="margin:4px 0;white-space:pre-wrap">{code}</pre>'
+        elif fence := _fence(first):
+            yield _code(part, fence)
         elif heading := _HEADING.match(first):
             yield f'<p style="margin:8px 0 3px"><strong>{_inline(heading[1])}</strong></p>'
         elif _is_table(lines, at):
@@ -69,9 +68,8 @@ def _blocks(lines: Sequence[str], depth: int) -> Iterator[str]:
 def _end(lines: Sequence[str], at: int, depth: int) -> int:
     """Where the block ends that begins with the line ``at``."""
     first, end = lines[at].strip(), at + 1
-    if _is_fence(first):
-        closed = (n for n in range(end, len(lines)) if _is_fence(lines[n].strip()))
-        return next(closed, len(lines) - 1) + 1
+    if fence := _fence(first):
+        return _end_of_code(lines, end, fence)
     if not first or _HEADING.match(first) or not first.strip("-*_ "):
         return end
     is_table, is_list = _is_table(lines, at), depth < _MOST_DEEP and _ITEM.match(lines[at])
@@ -84,19 +82,47 @@ def _end(lines: Sequence[str], at: int, depth: int) -> int:
         if not is_table and not is_inner and _begins(lines, end):
             break
         end += 1
+        inside = _ITEM.sub(r"\3", line).strip()
+        if (
+            is_list and is_inner and (fence := _fence(inside))
+        ):  # empty lines of the code are in the list
+            end = _end_of_code(lines, end, fence)
     return end
 
 
+def _end_of_code(lines: Sequence[str], at: int, fence: re.Match[str]) -> int:
+    """Where the block of code ends whose lines begin at ``at``."""
+    return next((n + 1 for n in range(at, len(lines)) if _closes(lines[n], fence)), len(lines))
+
+
 def _begins(lines: Sequence[str], at: int) -> bool:
-    """Whether a line begins a block also without an empty line before it."""
+    """Whether a line is empty, or begins a block also without an empty line before it."""
     line = lines[at].strip()
-    return bool(_is_fence(line) or _HEADING.match(line) or _ITEM.match(line) or line[0] == ">") or (
-        _is_table(lines, at)
-    )
+    return bool(
+        not line or _fence(line) or _HEADING.match(line) or _ITEM.match(line) or line[0] == ">"
+    ) or (_is_table(lines, at))
 
 
-def _is_fence(line: str) -> bool:
-    return line.startswith(("```", "~~~"))
+def _fence(line: str) -> re.Match[str] | None:
+    """The fence that begins a block of code, and the text behind it. Text with backticks behind backticks
+    is code in a line."""
+    fence = _FENCE.match(line)
+    return None if fence is None or (line[0] == "`" and "`" in fence[2]) else fence
+
+
+def _closes(line: str, fence: re.Match[str]) -> bool:
+    """Whether a line ends the block of code. With a text behind its fence it belongs to the code."""
+    mark = line.strip()
+    return mark.startswith(fence[1]) and not mark.strip(mark[0])
+
+
+def _code(lines: Sequence[str], fence: re.Match[str]) -> str:
+    """A block of code. One word behind its fence names the language; more are a text that is shown."""
+    is_closed = len(lines) > 1 and _closes(lines[-1], fence)
+    behind = fence[2].strip()
+    code = [*([behind] if " " in behind else []), *(lines[1:-1] if is_closed else lines[1:])]
+    shown = html("\n".join(code))
+    return f'<pre style="margin:4px 0;white-space:pre-wrap">{shown}</pre>'
 
 
 def _is_table(lines: Sequence[str], at: int) -> bool:
@@ -107,7 +133,7 @@ def _is_table(lines: Sequence[str], at: int) -> bool:
 def _table(lines: Sequence[str]) -> str:
     head, _, *rows = ([_inline(cell.strip()) for cell in _cells(line)] for line in lines)
     titles = _row("th", head)
-    body = "".join(_row("td", row[: len(head)]) for row in rows)
+    body = "".join(_row("td", row) for row in rows)
     return (
         '<table style="border-collapse:collapse;margin:4px 0;color:inherit">'
         f"<thead>{titles}</thead><tbody>{body}</tbody></table>"
@@ -143,8 +169,8 @@ def _list(lines: Sequence[str], depth: int) -> str:
 
 def _item(lines: Sequence[str], depth: int) -> str:
     """The text of an item, then the blocks that begin in its later lines."""
-    text = 1
-    while text < len(lines) and not _begins(lines, text):
+    text = 0 if _fence(lines[0]) else 1
+    while 0 < text < len(lines) and not _begins(lines, text):
         text += 1
     own = _inline("\n".join(map(str.strip, lines[:text])))
     return own + "".join(_blocks(lines[text:], depth + 1))

@@ -6,7 +6,7 @@ import re
 from html.parser import HTMLParser
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agf_magics.pictures.markdown import markdown_html
@@ -21,12 +21,23 @@ RULES = [
     ("names with underscores stay", "lookup_order_item", "<p>lookup_order_item</p>"),
     ("a block of code keeps its lines", "```python\n# a\n\n  b\n```", "<pre># a\n\n  b</pre>"),
     ("a block of code may not end yet", "~~~\na", "<pre>a</pre>"),
+    ("a fence with a text behind it ends nothing", "```py\na\n``` b\nc", "<pre>a\n``` b\nc</pre>"),
+    ("a shorter fence ends nothing", "````\n```\na\n```\n````\nb", "<pre>```\na\n```</pre><p>b</p>"),
+    ("another fence ends nothing", "~~~\n```\n~~~", "<pre>```</pre>"),
+    ("a longer fence is an end", "```\na\n````\nb", "<pre>a</pre><p>b</p>"),
+    ("fences around a line are code in it", "```a``` b\nc", "<p>``<code>a</code>`` b\nc</p>"),
+    ("words behind a fence are shown", "```so it is\na\n```", "<pre>so it is\na</pre>"),
+    ("a block of code in an item keeps its empty lines", "- a\n  ```\n  b\n\n  c\n  ```\n- d",
+     "<ul><li>a<pre>  b\n\n  c</pre></li><li>d</li></ul>"),
+    ("a block of code begins an item", "- ```py\n  a\n  ```\n- b", "<ul><li><pre>  a</pre></li><li>b</li></ul>"),
     ("a list", "- a\n- b", "<ul><li>a</li><li>b</li></ul>"),
     ("a list in a list", "1. a\n   - b\n2. c", "<ol><li>a<ul><li>b</li></ul></li><li>c</li></ol>"),
     ("a list begins where its numbers do", "3. a", '<ol start="3"><li>a</li></ol>'),
     ("a list after a text", "so:\n* a", "<p>so:</p><ul><li>a</li></ul>"),
     ("a table", "|a|b|\n|--|:-:|\n| *1* | 2 |",
      "<table><thead><tr><th>a</th><th>b</th></tr></thead><tbody><tr><td><em>1</em></td><td>2</td></tr></tbody></table>"),
+    ("a row may have more cells than the head", "|a|\n|-|\n|b|c|",
+     "<table><thead><tr><th>a</th></tr></thead><tbody><tr><td>b</td><td>c</td></tr></tbody></table>"),
     ("a bar alone is no table", "a | b\nc", "<p>a | b\nc</p>"),
     ("a quote", "> a\n> b", "<blockquote><p>a\nb</p></blockquote>"),
     ("a line across", "a\n\n---\n\nb", "<p>a</p><hr><p>b</p>"),
@@ -81,8 +92,24 @@ def test_each_text_gives_whole_elements_that_are_known(text: str) -> None:
     assert page.text.count("<b>") == text.count("<b>")
 
 
+FENCES = ["```", "```py", "``` so word", "````", "~~~", "  ```", "> ```", "- ```"]
+BLOCKS = ["", "- word", "  - word", "1. word", "# word", "> word", "> - word", "> | word", "      word", "---", "|--|"]
+INLINE = ["word", "  word", "```word```", "**word", "`word`", "| word | word |", "| word | word | word |", "<b>word"]
+
+
+@given(st.lists(st.sampled_from(FENCES + BLOCKS + INLINE), max_size=12).map("\n".join))
+@example("```py\nword\n``` word")
+@example("> ```\n> word\n> ``` word word\nword")
+@example("- word\n  ```\n  word\n\n  ``` word\nword")
+@example("- word\n- ```\n\nword\n- word\n\nword")
+@example("| word |\n|--|\n| word | word |")
+def test_no_word_of_a_text_is_lost(text: str) -> None:
+    assert Elements(markdown_html(text)).text.count("word") == text.count("word")
+
+
 @pytest.mark.parametrize(
-    "piece", ["[", "*", "**a", "`", "- ", "> ", "\n> ", "\n- a", "|\n|-", "[a](http://", "~~~\n", "\n  - a"]
+    "piece",
+    ["[", "*", "**a", "`", "- ", "> ", "\n> ", "\n- a", "|\n|-", "[a](http://", "~~~\n", "\n  - a", "- ```\n"],
 )
 def test_the_cost_grows_with_the_text(piece: str) -> None:
     small, large = (work(lambda: markdown_html(piece * count)) for count in (100, 400))  # noqa: B023
