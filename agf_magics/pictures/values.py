@@ -50,6 +50,8 @@ MOST_PICTURES = 12
 MOST_FRAME = 100_000
 """The most characters of the HTML of a data frame."""
 PNG = b"\x89PNG\r\n\x1a\n"
+_PREVIEW = re.compile(r"⟨\w[\w .,:×]{0,99}⟩")
+"""What the journal shows of an object: ``⟨DataFrame 55 × 3⟩``. It is no text, so it has no quotes."""
 PIXELS = 640
 """The greatest width and height of a picture in a value, in pixels."""
 
@@ -228,7 +230,7 @@ def _scalar(value: Value, is_exact: bool = True) -> str:
     if kind is float:
         return repr(value) if is_exact else number(value)
     if kind is str:
-        return f'"{line(value, 200)}"'
+        return value if _PREVIEW.fullmatch(value) else f'"{line(value, 200)}"'
     if kind is dict:
         return "{…}" if value else "{}"
     if kind is list:

@@ -472,3 +472,18 @@ def test_a_number_among_others_is_rounded_and_one_alone_has_all_its_digits(
 
 def test_a_text_with_digits_is_left_as_it_is() -> None:
     assert value_among(["0.30000000000000004"]) == '- "0.30000000000000004"'
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("⟨DataFrame 55 × 3⟩", "⟨DataFrame 55 × 3⟩"),
+        ("⟨Table⟩", "⟨Table⟩"),
+        ("⟨a⟩ and ⟨b⟩", '"⟨a⟩ and ⟨b⟩"'),
+        ("⟨⟩", '"⟨⟩"'),
+        ("⟨\n⟩", '"⟨ ⟩"'),
+        ("fig", '"fig"'),
+    ],
+)
+def test_the_preview_of_an_object_has_no_quotes(text: str, shown: str) -> None:
+    assert value_text({"frame": text}) == f"frame: {shown}"
