@@ -54,6 +54,11 @@ KEPT: dict[str, tuple[str, Any, list[Any]]] = {
     "a date beside a time": (V, pd.DataFrame({"v": MIXED}, dtype=object), ["2020-01-01", "2020-01-01T10:00:00"]),
     "a column that a late row has": ("select w from t order by v desc limit 1", LATE, [3]),
     "a category beside a mixed column": ("select c from t order by c", WORD, ["b", "a"]),
+    "a category that stands twice": (
+        V,
+        pa.table({"v": pa.DictionaryArray.from_arrays([0, 1, 2], ["a", "a", "b"])}),
+        ["a", "a", "b"],
+    ),
     "a whole number and a float": (V, [{"v": 1}, {"v": 2.5}], [1.0, 2.5]),
 }
 """For each case: a query, the rows of the frame that it reads, and the values of the result."""

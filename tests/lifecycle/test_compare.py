@@ -6,6 +6,7 @@ import pandas
 import pytest
 
 import agf_magics as agf
+from agf_magics.text.source import Source
 
 pytestmark = pytest.mark.usefixtures("journaled")
 
@@ -300,3 +301,35 @@ def test_of_a_repeated_call_the_last_outcomes_are_compared(registry: agf.Registr
     for pair in ((first, other), (other, first)):
         rows = {row["label"]: row for row in pair[0].compare(pair[1])}
         assert (rows["count"]["same output"], rows["count"]["differs"]) == (0, "yes")
+
+
+SAME_FAILURES = {
+    "the same text in another cell": ("", "no figs", True),
+    "the same call on another line": ("# a comment\n\n", "no figs", True),
+    "another message": ("", "no dates", False),
+}
+
+
+@pytest.mark.parametrize("case", SAME_FAILURES)
+def test_failures_are_the_same_if_their_codes_and_messages_are(case: str) -> None:
+    above, message, is_same = SAME_FAILURES[case]
+
+    def run_in_cell(cell: str, text: str, message: str) -> agf.PastRun:
+        registry = agf.Registry()
+
+        @agf.tool(registry=registry)
+        def picky(x: object) -> object:
+            if x == "y":
+                raise ValueError(message)
+            return x
+
+        agf.define(Source(cell, text), "pipeline", registry=registry)
+        past: agf.PastRun = agf.runs(agf.run("main", INPUT, registry=registry).run_id)
+        return past
+
+    text = pipeline(fan_out("picky", "all").replace("abort", "continue"))
+    first, other = run_in_cell("cell 1", text, "no figs"), run_in_cell("cell 2", above + text, message)
+    comparison = first.compare(other)
+    assert [row["same output"] for row in comparison] == [2 if is_same else 1]
+    assert [row["differs"] for row in comparison] == ["" if is_same else "yes"]
+    assert not is_same or not list(comparison.values)

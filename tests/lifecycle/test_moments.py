@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
+from pydantic import AfterValidator
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 import agf_magics as agf
+from agf_magics.catalog import default
+from agf_magics.catalog.registry import Agents
 from agf_magics.lifecycle.forecasts import moments, offline
 from agf_magics.lifecycle.forecasts.moments import Moments, find_moments
 from tests.lifecycle.test_stale import INPUT, TEXTS, World, tools
@@ -200,8 +203,14 @@ ANSWERED = {
 
 
 @pytest.mark.parametrize("who", ANSWERED)
-def test_the_moments_of_a_run_with_a_model_are_known_without_the_model(who: str) -> None:
-    """The registry of this process, with which a past run is evaluated, has no model."""
+@pytest.mark.parametrize("other", ["", "model", "clerk", "a default"])
+def test_the_moments_of_a_run_with_a_model_are_known_without_the_model(
+    who: str, other: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The registry of this process, with which a past run is evaluated, has no model, and may have other agents."""
+    monkeypatch.setattr(default(), "agents", Agents())
+    if other:
+        agf.agent(lambda prompt: "no", name=other.replace(" ", "_"), default=other == "a default")
     registry = tools(price=lambda fruit: 7)
     name, identity = ANSWERED[who]
 
@@ -225,3 +234,103 @@ def test_the_moments_of_a_run_with_a_model_are_known_without_the_model(who: str)
     run_moments = find_moments(agf.runs(agf.run(text, registry=registry).run_id))
     assert run_moments.note == ""
     assert all_states(run_moments) == states
+
+
+class Table:
+    """A value that is not JSON, of which the moments have a preview."""
+
+    def __init__(self, rows: int) -> None:
+        self.rows = rows
+
+
+def at_least_two(table: Table) -> Table:
+    if table.rows < 2:
+        raise ValueError("one row")
+    return table
+
+
+CALLS_WITH_TABLES: dict[str, tuple[str, dict[str, Any]]] = {
+    "a call": ("tool: {name: size, args: {table: !expr table}, output: n}", {"n": 3}),
+    "a call with a checked value": ("tool: {name: checked, args: {table: !expr table}, output: n}", {"n": 3}),
+    "a call that failed and was dropped": (
+        "for_each: {items: [1, 2], on_error: continue, do: {tool: {name: picky, args: {table: !expr table, n: !expr"
+        " item}}}, collect: {transform: {value: pipe}}, output: n}",
+        {"n": [1]},
+    ),
+    "a call whose check failed": (
+        "for_each: {items: [1, two], on_error: continue, do: {tool: {name: picky, args: {table: !expr table, n: !expr"
+        " item}}}, collect: {transform: {value: pipe}}, output: n}",
+        {"n": [1]},
+    ),
+    "branches": (
+        "parallel: {branches: {a: {tool: {name: size, args: {table: !expr table}}}, b: {tool: {name: size, args:"
+        " {table: !expr table}}}}, collect: {transform: {value: pipe}}, output: n}",
+        {"n": {"a": 3, "b": 3}},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CALLS_WITH_TABLES)
+@pytest.mark.parametrize("is_resumed", [False, True], ids=["fresh", "resumed"])
+def test_a_call_that_got_a_value_of_which_there_is_a_preview_is_not_checked_again(case: str, is_resumed: bool) -> None:
+    registry = agf.Registry()
+    has_failed: list[bool] = []
+
+    @agf.tool(registry=registry)
+    def load() -> Table:
+        return Table(3)
+
+    @agf.tool(registry=registry)
+    def size(table: Table) -> int:
+        return table.rows
+
+    @agf.tool(registry=registry)
+    def checked(table: Annotated[Any, AfterValidator(at_least_two)]) -> int:
+        return int(table.rows)
+
+    @agf.tool(registry=registry)
+    def picky(table: Table, n: int) -> int:
+        if n == 2:
+            raise ValueError("two")
+        return n
+
+    @agf.tool(registry=registry)
+    def last(table: Table) -> str:
+        if is_resumed and not has_failed:
+            has_failed.append(True)
+            raise ValueError("not yet")
+        return "end"
+
+    step, stores = CALLS_WITH_TABLES[case]
+    text = f"pipeline: p\nsteps:\n- tool: {{name: load, output: table}}\n- {step}\n"
+    text += "- tool: {name: last, args: {table: !expr table}, output: said}"
+    run = agf.run(text, registry=registry, raises=not is_resumed)
+    run = agf.resume(run.run_id, registry=registry) if is_resumed else run
+    run_moments = find_moments(run)
+    assert run_moments.note == ""
+    assert all_states(run_moments)[-1] == {"table": "⟨Table⟩", **stores, "said": "end"}
+    assert len(run_moments) == 4
+
+
+def test_a_running_run_names_the_call_that_runs_even_if_it_got_a_value_without_json() -> None:
+    gate, reached = threading.Event(), threading.Event()
+    registry = agf.Registry()
+
+    @agf.tool(registry=registry)
+    def load() -> Table:
+        return Table(3)
+
+    @agf.tool(registry=registry)
+    def wait(table: Table) -> int:
+        reached.set()
+        gate.wait()
+        return 1
+
+    agf.define("pipeline: p\nsteps:\n- tool: {name: load, output: a}\n"
+               "- tool: {name: wait, args: {table: !expr a}, output: b}", registry=registry)  # fmt: skip
+    run = agf.start("p", registry=registry)
+    reached.wait()
+    note = find_moments(run).note
+    gate.set()
+    run.wait()
+    assert note == "the result of steps[1] is not in the journal: the state after it is not known"

@@ -16,7 +16,8 @@ import pytest
 
 import agf_magics as agf
 from agf_magics import DefinitionError
-from agf_magics.mcp.client.connecting import Address
+from agf_magics.mcp.client.config_files import read_entry
+from agf_magics.mcp.client.connecting import Address, Command
 from agf_magics.text.folder import notebook_folder
 from tests.mcp.servers import PROGRAMS, call, program, until
 
@@ -143,6 +144,14 @@ def test_an_entry_of_a_file_of_another_program_is_connected(
     assert server.target == f"python {PROGRAMS / 'quick.py'}"
 
 
+def test_a_value_of_a_file_is_written_as_in_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "mcp.json"
+    file.write_text('{"servers": {"q": {"command": "x", "args": [true, 1, "a"], "env": {"A": false, "B": 1.5}}}}')
+    entry = read_entry(file, "q")
+    assert isinstance(entry, Command)
+    assert (entry.words, entry.environment) == (["x", "true", "1", "a"], {"A": "false", "B": "1.5"})
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -153,6 +162,9 @@ def test_an_entry_of_a_file_of_another_program_is_connected(
         ('{"mcpServers": {"quick": {}}}', "neither a command nor a url"),
         ('{"mcpServers": {"quick": {"command": "x", "cwd": "/"}}}', "'cwd' of 'quick' is not supported"),
         ('{"servers": {"quick": {"command": "x", "env": {"T": "${input:t}"}}}}', "only VS Code fills"),
+        ('{"servers": {"quick": {"command": "x", "args": "-v"}}}', "args of 'quick' must be a list"),
+        ('{"servers": {"quick": {"command": "x", "args": [null]}}}', "an argument of 'quick' must be a text"),
+        ('{"servers": {"quick": {"command": "x", "env": {"T": null}}}}', "T of env of 'quick' must be a text"),
         (None, "cannot be read"),
     ],
 )

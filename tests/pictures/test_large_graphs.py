@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 from itertools import combinations, pairwise
+from math import dist, hypot
 from random import Random
 from typing import Literal
 
@@ -12,6 +14,8 @@ import pytest
 import agf_magics as agf
 from agf_magics.pictures.layout.arrange import arrange
 from agf_magics.pictures.layout.arrow_ends import area_of
+from agf_magics.pictures.layout.edge_numbers import Area
+from agf_magics.pictures.layout.graphviz import Point
 from agf_magics.pictures.layout.svg import edge_places, paint
 from agf_magics.pictures.scene.builder import MANY_NODES, scene
 from agf_magics.pictures.scene.value_lines import wired
@@ -150,6 +154,54 @@ def test_each_edge_of_a_dense_graph_has_its_number_near_or_at_a_thin_line_and_on
         assert not any(area.shares(box) for area in areas for box in boxes)
         leaders += sum(edge.place is not None and edge.place.leader is not None for edge in edges)
     assert leaders
+
+
+DRAFT = """\
+nodes:
+  judge: {type: python, tool: critique}
+  write: {type: python, tool: draft}
+  count: {type: passthrough, output: {tries: "{state.tries + 1}"}}
+edges:
+- {from: START, to: judge}
+- {from: judge, to: write, condition: grade < 0.9 and tries < 8}
+- {from: judge, to: END, condition: else}
+- {from: write, to: count}
+- {from: count, to: judge}
+"""
+"""An edge to the end beside the edge that leads back to its source."""
+
+
+def points_of(curve: Sequence[Point]) -> Iterator[tuple[float, float]]:
+    """Many points of a line of cubic Béziers."""
+    for piece in range(0, len(curve) - 1, 3):
+        four = curve[piece : piece + 4]
+        for step in range(101):
+            t = step / 100
+            weights = ((1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t * t * (1 - t), t**3)
+            x = sum(weight * point.x for weight, point in zip(weights, four, strict=True))
+            yield x, sum(weight * point.y for weight, point in zip(weights, four, strict=True))
+
+
+def distance(area: Area, curve: Sequence[Point]) -> tuple[float, float]:
+    """How far a line is from a number; for one that it touches, how far from the middle of the number."""
+    middle = area.middle
+    return min(
+        (hypot(max(area.left - x, 0, x - area.right), max(area.top - y, 0, y - area.bottom)), dist(middle, (x, y)))
+        for x, y in points_of(curve)
+    )
+
+
+@pytest.mark.parametrize("direction", ["TB", "LR"])
+@pytest.mark.parametrize("text", [DRAFT, ARTICLE, CRITIC, *(dense(seed, 6 + seed) for seed in range(5))])
+def test_a_number_is_nearest_to_its_own_edge_or_at_a_thin_line(text: str, direction: Literal["TB", "LR"]) -> None:
+    drawn = scene(agf.load(text))
+    arranged = arrange(drawn, direction)
+    curves = {edge.link.way: edge.points[:-1] for edge in arranged.layout.lines if edge.link.kind != "hold"}
+    for edge in edge_places(drawn, arranged):
+        assert edge.place is not None
+        if edge.place.leader is None:
+            far = {key: distance(edge.place.area, curve) for key, curve in curves.items()}
+            assert min(far, key=lambda key: far[key]) == edge.key
 
 
 def test_a_page_finds_the_line_of_each_edge_by_its_number_also_where_numbers_have_no_room() -> None:

@@ -71,7 +71,7 @@ def _enum(table: Any, place: int) -> str:
         return ""
     chunks = table.column(place).unify_dictionaries().chunks
     words = chunks[0].dictionary.to_pylist() if chunks else []
-    if not words or None in words:
+    if not words or None in words or len(set(words)) < len(words):  # an ENUM has each word once
         return ""
     return "::ENUM(" + ", ".join("'" + word.replace("'", "''") + "'" for word in words) + ")"
 

@@ -18,6 +18,7 @@ from ...text.diagnostics import Diagnostic, StepError
 from ...text.suggestions import suggest
 from ...values.value import Value
 from ..runner import CallSite
+from .arguments import check
 from .questions import ATTEMPTS, get_answer
 
 
@@ -112,7 +113,7 @@ async def ask_permission(
             raise _denial(step, "it was denied", text)
         assert isinstance(reply, dict), "an approval is answered by yes, no or a mapping"
         try:
-            approved = _replace_call(instead, site.frame, arguments, reply, tool, hides)
+            approved = _replace_call(site, instead, arguments, reply, tool, hides)
             return approved._replace(is_recorded=is_recorded)
         except StepError as error:
             refused = _not_usable(step, error)
@@ -154,8 +155,8 @@ def as_arguments(value: Value) -> Mapping[str, Value]:
 
 
 def _replace_call(
+    site: CallSite[Invoke],
     instead: CallReplacement,
-    frame: Frame,
     arguments: Mapping[str, Value],
     reply: Mapping[str, Value],
     tool: Tool | None,
@@ -177,9 +178,9 @@ def _replace_call(
                 Diagnostic("step.instead", f"the call has no argument {name!r}", hint=hint)
             )
         if tool is not None:
-            tool.check({**arguments, **reply})
+            check(site, tool, {**arguments, **reply})
     # Called after the checks, because the language records the answer.
-    instead.take(frame, hide(reply, hides))
+    instead.take(site.frame, hide(reply, hides))
     return Approved(result=(reply[instead.result],)) if replaces else Approved(reply)
 
 

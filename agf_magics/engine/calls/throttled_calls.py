@@ -23,7 +23,7 @@ async def repeat_throttled(
     for attempt in itertools.count(1):
         result = await gate.pass_through(make)
         ok, error = result
-        if ok or retry is None or not repeats(retry, error):
+        if ok or retry is None or attempt > retry.times or not repeats(retry, error):
             return result
         asked_for = asked_pause(error)
         why = reason(error)
@@ -34,8 +34,6 @@ async def repeat_throttled(
             )
             warning = Diagnostic("tool.retried", message, severity="warning")
             site.run.warn_once(warning, ("too long", name))
-            return result
-        if attempt > retry.times:
             return result
         pause = pause_after(retry, attempt) if asked_for is None else asked_for
         if asked_for is not None:

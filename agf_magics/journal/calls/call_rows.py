@@ -279,7 +279,11 @@ class CallRows:
         secret: bool = False,
     ) -> Insert:
         """Store the value of a call that has returned or failed, and return its row. ``secret``:
-        whether the value is a secret."""
+        whether the value is a secret.
+
+        `judge` decides how the value is stored, `store` stores a large one in its parts, which may
+        take a while on another thread, and `settle` makes the row.
+        """
         outcome = self.judge(call, value, error, secret)
         return self.settle(self.store(outcome) if outcome.is_for_parts else outcome)
 
@@ -295,8 +299,8 @@ class CallRows:
         packed = self.secret.pack(value, self.most, call.received, secret)
         if packed.why == HAS_SECRET and not secret:
             packed = packed._replace(data=self._keyed(call.key, value))
-        # Later steps share an object that the call changed, and a stored result would not change it
-        # again.
+        # One reason to make a call again is that it changed an argument: later steps share that
+        # object, and a stored result would not change it again.
         why = call.why_again
         if call.objects is not None:
             self._note_arguments(call.objects, is_changed=why == CHANGED)

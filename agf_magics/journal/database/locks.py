@@ -97,6 +97,7 @@ def _lock(file: IO[bytes]) -> None:
     if IN_BROWSER:
         return  # a browser has one process, and JupyterLite's `fcntl` is empty
     if sys.platform == "win32":
+        file.seek(0)  # it locks from the position on, which is behind the byte that was written
         msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
     else:
         fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -109,7 +109,7 @@ class EarlierOutcomes:
         # Failures that the run survived are replayed. The failure that ended it is tried again.
         if ended:
             self.failed = {
-                key: failure for key, failure in self.failed.items() if self._is_handled(key)
+                key: failure for key, failure in self.failed.items() if self.is_handled(key)
             }
         self.failures = list(self.failed)
         """The failed calls, also after their outcomes are taken."""
@@ -151,6 +151,11 @@ class EarlierOutcomes:
                 self.unknown.add(key)
             elif record.result.data is not None:
                 self.unstored[key] = record.result
+
+    def has(self, key: CallKey) -> bool:
+        """Whether a call was made or asked about, and its outcome or answer was not taken."""
+        is_fired = ("fired", key) in self.marks
+        return is_fired or key in self.values or key in self.failed or key in self.answers
 
     def take(self, key: CallKey, reads: bool = True) -> RecordedOutcome | None:
         """Take the outcome of a call, which can be taken once. ``reads``: whether a value of parts
@@ -213,7 +218,7 @@ class EarlierOutcomes:
             if not is_within(inner, path) or len(inner) == length:
                 continue
             number = inner[length]
-            if isinstance(number, int) and not (has_ended and self._is_handled(key, length + 1)):
+            if isinstance(number, int) and not (has_ended and self.is_handled(key, length + 1)):
                 numbers[number] = None
         return list(numbers)
 
@@ -225,11 +230,10 @@ class EarlierOutcomes:
         """Whether the failure of a call ended the part of a fan-out at ``path``. It may have stopped
         the other parts, which start after it in a resumed run."""
         return any(
-            is_within(key.at, path) and not self._is_handled(key, len(path))
-            for key in self.failures
+            is_within(key.at, path) and not self.is_handled(key, len(path)) for key in self.failures
         )
 
-    def _is_handled(self, call: CallKey, length: int = 0) -> bool:
+    def is_handled(self, call: CallKey, length: int = 0) -> bool:
         """Whether the failure of ``call`` was dropped, rescued or retried, and so did not end the
         run. ``length``: only by the steps whose path is at least as long; default: by any.
 

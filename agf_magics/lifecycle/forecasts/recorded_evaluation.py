@@ -56,6 +56,9 @@ class RecordedJournal(OfflineJournal):
         """The kind and the name of each function and model that was called."""
         self.asked_models: set[str] = set()
         """The ids of the steps for which a model was asked."""
+        self._has_previews = False
+        self.is_whole = True
+        """Whether each call whose arguments passed their check has a record."""
         self._times: dict[CallKey, float] = {}
         # Last, because it reads all records, and `_read` fills the fields above.
         super().__init__(0, run_id, EarlierOutcomes(map(self._read, records), ended=False))
@@ -69,9 +72,18 @@ class RecordedJournal(OfflineJournal):
                 self.asked_models.update(key_of(record.at)[-2:-1])  # the step around its session
             if record.ended is not None:
                 self._times[record.key] = record.ended
+        self._has_previews |= record.result.form not in ("json", None)
         text = record.result.text
         data = text if isinstance(text, str) else "null"
         return record._replace(result=StoredValue("json", data, unpickled=(decoded(text),)))
+
+    def skips_check(self, key: CallKey) -> bool:
+        """Whether the check of the arguments of a call succeeded in the run. A call without an
+        outcome is checked again, because its check may have failed; but not a call of which the record
+        may be missing, if its arguments may be previews."""
+        if self.log.has(key):
+            return True
+        return self._has_previews and not self.is_whole and not self.log.is_handled(key)
 
     def take_recorded(self, key: CallKey, reads: bool = True) -> RecordedOutcome:
         outcome = super().take_recorded(key, reads)
@@ -99,6 +111,7 @@ class RecordedEvaluation:
             self.journal = RecordedJournal(
                 self.past.run_id, self._bounded.read(records(store, num))
             )
+        self.journal.is_whole = run.status in ("ok", "error") and not self._bounded.note
         self.linked = linked_flow(run) if isinstance(run, Run) else _link(order, self.journal)
         self._input = run.input
         # The journal lacks secret fields: the mask stands for them.
@@ -135,10 +148,10 @@ def _link(order: Manifest, journal: RecordedJournal) -> Linked:
     answered = _answered_by_models(order, journal.asked_models)
     if models:
         then.choose(Model(models[0]))
-    if "" in answered:  # first: steps that name no agent are answered by the first one
-        model_agent("model", registry=then)
     for registered in default().agents.values():
         then.agents.add(registered)
+    if "" in answered:  # last: steps that name no agent are answered by the last default
+        model_agent(UNNAMED, default=True, registry=then)
     for kind, name in journal.callees:
         if kind in REGISTER:
             REGISTER[kind](_any, name=name, registry=then)
@@ -156,6 +169,11 @@ def _answered_by_models(order: Manifest, asked: Collection[str]) -> set[str]:
     _, flows = load_texts(order.flows)
     steps = (step for flow in flows if flow is not None for step in calls(flow.body))
     return {step.name.text for step in steps if step.kind == "agent" and step.id in asked}
+
+
+UNNAMED = "⟨model⟩"
+"""The name of the agent that stands for the model of the steps that name no agent. No agent of this
+process has it, so none takes its place."""
 
 
 def _any(**arguments: Value) -> Value:

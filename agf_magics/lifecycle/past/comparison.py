@@ -69,7 +69,7 @@ class _Call(NamedTuple):
     what: str
     """``finished`` or ``failed``."""
     output: int
-    """The hash of the stored result or error of the call."""
+    """The hash of the stored result of the call, or of the messages of its failure."""
     input: int
     """The hash of the stored arguments of the call."""
     time: tuple[float, float]
@@ -247,7 +247,7 @@ def _by_step(side: _Side) -> dict[_Step, Calls]:
     run, calls = side.run, defaultdict[_Step, Calls](dict)
     for record in _ended_calls(run):
         result, arguments = record.result, record.arguments
-        output = record.error or (result.form, result.data, result.shown)
+        output = _said(record) or (result.form, result.data, result.shown)
         whole = record.error is not None or result.form != "again", arguments.whole > 0
         time = record.started or 0.0, record.ended or record.started or 0.0
         time = run.clock(time[0]), run.clock(time[1])
@@ -258,6 +258,13 @@ def _by_step(side: _Side) -> dict[_Step, Calls]:
             time = step[place].time[0], time[1]
         step[place] = _Call(record.what, *hashes, time, record.name, whole, record.digest)
     return calls
+
+
+def _said(record: Record) -> tuple[tuple[str, str], ...]:
+    """The codes and messages of a failure, without its places, which another cell or an edit above
+    changes; empty: the call did not fail."""
+    failure = record.failure
+    return tuple((said.code, said.message) for said in failure.diagnostics) if failure else ()
 
 
 def _same_hashes(mine: int, theirs: int, are_whole: bool) -> bool | None:

@@ -1,4 +1,4 @@
-"""Tabulates the states of a run: a graph's state after each round, the stores after each step."""
+"""The table of the states of a run: a graph's state after each round, the stores after each step."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ class States(Trace):
     values (``state``)."""
 
     columns = ("number", "after", "at", "state")
+    """The names of the columns. The column ``at`` of a trace shows the ``seconds`` of its rows."""
 
     note = ""
     """The reason why the last states are missing; empty: none is missing."""
 
     of: ClassVar[Callable[[Any], States]]
-    """Finds the states of a run. The function runs the definition again, which only a higher room
-    can do, so the package sets it when it is imported."""
+    """Finds the states of a run. The function evaluates the definition again with the results of the
+    run, which only a higher room can do, so ``agf_magics/__init__.py`` sets it."""

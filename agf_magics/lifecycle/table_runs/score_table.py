@@ -41,8 +41,8 @@ class Scores(dict[str, ScoreSummary]):
         )
         seeds = ", ".join(used)
         faults = self.faults
-        first = "".join(f"; {name}, row {row:,}: {why.message}" for name, row, why in faults[:3])
-        return (f"seed of the intervals: {seeds}" if seeds else "") + first
+        first = [f"{name}, row {row:,}: {why.message}" for name, row, why in faults[:3]]
+        return "; ".join([*([f"seed of the intervals: {seeds}"] if seeds else []), *first])
 
     def _repr_html_(self) -> str:
         from ...pictures.plain import html, untypeset

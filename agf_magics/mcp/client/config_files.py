@@ -7,6 +7,7 @@ nothing (decision D4).
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -70,7 +71,15 @@ def _target(entry: Mapping[str, Any], node: Fields, name: str) -> Command | Addr
         values = entry.get(key) or {}
         if not isinstance(values, Mapping):
             raise _wrong(f"{key} of {name!r} must be an object", node.fields[key].span)
-        return {str(key): str(value) for key, value in values.items()}
+        return {str(part): text_of(value, f"{part} of {key}") for part, value in values.items()}
+
+    def text_of(value: Any, what: str) -> str:
+        # A process and a header have texts only, written as JSON writes them.
+        if isinstance(value, str):
+            return value
+        if isinstance(value, bool | int | float):
+            return json.dumps(value)
+        raise _wrong(f"{what} of {name!r} must be a text", node.span)
 
     for key, value in entry.items():
         if "${input:" in str(value) or "${workspaceFolder" in str(value):
@@ -80,13 +89,16 @@ def _target(entry: Mapping[str, Any], node: Fields, name: str) -> Command | Addr
     if isinstance(entry.get("url"), str):
         return Address(entry["url"], texts("headers"))
     arguments = entry.get("args") or []
-    if not isinstance(entry.get("command"), str) or not isinstance(arguments, list):
+    if not isinstance(entry.get("command"), str):
         raise _wrong(f"{name!r} has neither a command nor a url", node.span)
+    if not isinstance(arguments, list):
+        raise _wrong(f"args of {name!r} must be a list", node.fields["args"].span)
     unknown = entry.keys() - {"command", "args", "env", *OTHERS}
     for key in unknown:
         message = f"{key!r} of {name!r} is not supported"
         raise _wrong(message, node.keys[key].span, "remove it, or write the command in the line")
-    return Command([entry["command"], *map(str, arguments)], texts("env"))
+    words = [text_of(argument, "an argument") for argument in arguments]
+    return Command([entry["command"], *words], texts("env"))
 
 
 def _wrong(message: str, span: Span | None, hint: str | None = None) -> DefinitionError:

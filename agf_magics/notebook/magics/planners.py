@@ -5,6 +5,7 @@ shown in the cell.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from contextlib import nullcontext
 from functools import partial
@@ -174,17 +175,19 @@ def _offer(notebook: Notebook, parsed: ParsedLine, header: Header) -> PlanOffer:
     return make_offer(registry, names, latent or THINK, paths, None)
 
 
+_LISTED = re.compile(r"[^,\s][^,]*")
+
+
 def _listed_tools(registry: Registry, listed: Token) -> list[str]:
     """The names in a word, separated by commas, all of which are registered."""
-    names = [name.strip() for name in listed.text.split(",") if name.strip()]
+    written = [(match[0].rstrip(), match.start()) for match in _LISTED.finditer(listed.text)]
     callees = [*registry.tools, *registry.flows]
-    for name in names:
+    for name, start in written:
         if name not in callees:
-            start = listed.text.index(name)
             hint = suggest(name, callees, "tools and flows")
             place = listed.part(start, start + len(name))
             raise line_error("unknown-tool", f"no tool {name!r} is registered", place, hint)
-    return names
+    return [name for name, _ in written]
 
 
 def _prescribed(schema: Mapping[str, Any]) -> str | None:

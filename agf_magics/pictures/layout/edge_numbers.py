@@ -1,11 +1,13 @@
 """The places of the numbers on a graph's edges: on the line of the edge or beside it, where they
-cover nothing else. A number that has no such place is written shorter, or further away at the end of a thin
-line that leads to its edge.
+cover nothing else and no other line is as near. A number that has no such place is written shorter, or
+further away at the end of a thin line that leads to its edge.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+from math import ceil, hypot
 from typing import NamedTuple
 
 from .. import theme as look
@@ -25,6 +27,8 @@ FAR = (2.0, 3.0, 4.5, 6.5, 9.0)
 """How much further away than beside the line a number may stand."""
 GAP = 4.0
 """Pixels between the line of an edge and a number beside it."""
+PART = 12.0
+"""Pixels of a part of a line, about: the area of a part is nearly the part itself."""
 
 
 class Area(NamedTuple):
@@ -92,6 +96,43 @@ class Covered:
         return sum(place.shares(self._areas[number]) for number in sorted(near))
 
 
+class Lines:
+    """The parts of the lines of a picture, in a grid: which other lines come near to a place."""
+
+    def __init__(self, curves: Iterable[Sequence[Point]]) -> None:
+        self._cells: dict[tuple[int, int], list[tuple[Area, Sequence[Point]]]] = {}
+        for curve in curves:
+            for part in _parts(curve):
+                for cell in _cells(part):
+                    self._cells.setdefault(cell, []).append((part, curve))
+
+    def comes_near(self, place: Area, own: Sequence[Point]) -> bool:
+        """Whether a line that is not ``own`` touches ``place``."""
+        near = (part for cell in _cells(place) for part in self._cells.get(cell, ()))
+        return any(place.shares(part) and curve != own for part, curve in near)
+
+
+def _parts(curve: Sequence[Point]) -> Iterator[Area]:
+    """The areas of the parts of a curve; each has a width and a height, so that it can be shared."""
+    long = sum(hypot(b.x - a.x, b.y - a.y) for a, b in pairwise(curve))
+    count = max(1, ceil(long / PART))
+    for a, b in pairwise(_on(curve, number / count) for number in range(count + 1)):
+        left, right = sorted((a.x, b.x))
+        top, bottom = sorted((a.y, b.y))
+        yield Area(left - 0.5, top - 0.5, right + 0.5, bottom + 0.5)
+
+
+class Room(NamedTuple):
+    """What a number must heed in a picture."""
+
+    picture: Area
+    """A number stands inside."""
+    taken: Covered
+    """A number covers nothing of it."""
+    lines: Lines
+    """A number is nearer to its own one than to any other."""
+
+
 def _cells(area: Area) -> Iterator[tuple[int, int]]:
     across = range(int(area.left // CELL), int(area.right // CELL) + 1)
     down = range(int(area.top // CELL), int(area.bottom // CELL) + 1)
@@ -114,25 +155,32 @@ class NumberPlace(NamedTuple):
         return Point(near, self.area.middle.y)
 
 
-def placed(text: str, curve: Sequence[Point], taken: Covered, picture: Area) -> NumberPlace | None:
-    """A place for ``text`` at the edge, inside the ``picture``, that covers nothing ``taken``; None if
-    no such place is free."""
+def placed(text: str, curve: Sequence[Point], room: Room) -> NumberPlace | None:
+    """A place for ``text`` at the edge, nearer to it than to any other; None if no such place is free."""
     width = max(HEIGHT, look.width(text, SMALL, bold=True) + 10)
     points = [_on(curve, part) for part in PLACES]
     across, down = width / 2 + GAP, HEIGHT / 2 + GAP
     for x, y in WAYS:
         for point in points:
             area = around(Point(point.x + x * across, point.y + y * down), width, HEIGHT)
-            if picture.holds(area) and not taken.overlap(area):
+            # On its line, it may touch another one with its end; beside it, it is `GAP` away from its own.
+            near = (
+                around(area.middle, width + 4 * GAP, HEIGHT + 4 * GAP)
+                if x or y
+                else around(point, HEIGHT, HEIGHT)
+            )
+            if (
+                room.picture.holds(area)
+                and not room.taken.overlap(area)
+                and not room.lines.comes_near(near, curve)
+            ):
                 return NumberPlace(area, (x > 0) - (x < 0))
     return None
 
 
-def placed_far(
-    text: str, curve: Sequence[Point], taken: Covered, picture: Area
-) -> NumberPlace | None:
+def placed_far(text: str, curve: Sequence[Point], room: Room) -> NumberPlace | None:
     """`placed`, further away from the line: the nearest place that a straight line to the edge reaches
-    without covering anything ``taken``."""
+    without covering anything that is taken."""
     width = max(HEIGHT, look.width(text, SMALL, bold=True) + 10)
     for far in FAR:
         for x, y in WAYS[1:]:
@@ -143,8 +191,8 @@ def placed_far(
                     Area(*(spot := Point(point.x + across * part, point.y + down * part)), *spot)
                     for part in (0.1, 0.25, 0.4, 0.55, 0.7, 0.85)
                 ]
-                is_free = picture.holds(area) and not taken.overlap(area)
-                if is_free and not any(taken.overlap(around(it.middle, 2, 2)) for it in way):
+                is_free = room.picture.holds(area) and not room.taken.overlap(area)
+                if is_free and not any(room.taken.overlap(around(it.middle, 2, 2)) for it in way):
                     return NumberPlace(area, (x > 0) - (x < 0), point)
     return None
 

@@ -32,7 +32,7 @@ from ..scene.scene import VALUES, Box, Frame, Scene, Tags
 from .arrange import Arranged
 from .arrow_ends import WING, case_pill, head_area, pills_of, shortened, state_pill
 from .dot import Layout, Line, Rectangle
-from .edge_numbers import Area, Covered, NumberPlace, placed, placed_far
+from .edge_numbers import Area, Covered, Lines, NumberPlace, Room, placed, placed_far
 from .graphviz import Point
 from .label_places import obstacles
 
@@ -108,13 +108,12 @@ def _edge_places(
     numbered: Sequence[tuple[int, Line]], drawn: Scene, layout: Layout
 ) -> Iterator[EdgePlace]:
     """The places of these lines, of which the first ones choose first."""
-    covered = Covered(obstacles(drawn, layout))
-    area = _area_of_picture(layout)
+    room = _room(drawn, layout)
     for number, drawn_line in numbered:
         found = EdgePlace(drawn_line.link.way, number)
         for search, text in SEARCHES:
-            if place := search(text, drawn_line.points[:-1], covered, area):
-                covered.add(place.area)
+            if place := search(text, drawn_line.points[:-1], room):
+                room.taken.add(place.area)
                 found = found._replace(place=place, room=len(text))
                 break
         yield found
@@ -334,20 +333,20 @@ class _Painter:
 
     def numbers(self) -> Iterator[str]:
         """The numbers on the edges that were taken, or how many there are."""
-        covered = Covered(obstacles(self.drawn, self.layout))
-        area = _area_of_picture(self.layout)
+        room = _room(self.drawn, self.layout)
         for drawn_line in self.layout.lines:  # the heads, where the states of this run move them
             base, tip = drawn_line.points[-2:]
             if head := shortened(base, tip, self.pills):
-                covered.add(head_area(*head))
+                room.taken.add(head_area(*head))
         for drawn_line in self.layout.lines:
             corner = self.states.get(drawn_line.link.way)
             if not drawn_line.link.way or corner is None:
                 continue
-            for text in dict.fromkeys((corner.words, count_of(corner.words))):
-                if place := placed(text, drawn_line.points[:-1], covered, area):
-                    covered.add(place.area)
-                    yield from _number(text, place.area, corner.look.ink)
+            words, count = corner.words, count_of(corner.words)
+            for search, text in ((placed, words), (placed, count), (placed_far, count)):
+                if place := search(text, drawn_line.points[:-1], room):
+                    room.taken.add(place.area)
+                    yield from _number(text, place, corner.look)
                     break
 
     def opened(self, role: str, box: Box) -> str:
@@ -372,16 +371,21 @@ def tooltip(box: Box, corner: Corner | None) -> str:
     return "\n".join(filter(None, (box.tooltip or box.name, corner.look.word if corner else "")))
 
 
-def _area_of_picture(layout: Layout) -> Area:
-    return Area(-EDGE, -EDGE, layout.width + EDGE, layout.height + EDGE)
+def _room(drawn: Scene, layout: Layout) -> Room:
+    """The room for the numbers on edges, before there are any."""
+    picture = Area(-EDGE, -EDGE, layout.width + EDGE, layout.height + EDGE)
+    lines = Lines(one.points[:-1] for one in _painted_lines(layout))
+    return Room(picture, Covered(obstacles(drawn, layout)), lines)
 
 
-def _number(text: str, place: Area, ink: str) -> Iterator[str]:
-    rectangle = Rectangle(place.left, place.top, place.right - place.left, 15)
-    yield f'<rect {_sized(rectangle, 7.5)} fill="{ink}"/>'
-    yield _text(
-        place.middle.x, place.bottom - 4, text, "#ffffff", "", f'{BOLD} text-anchor="middle"'
-    )
+def _number(text: str, place: NumberPlace, state: look.State) -> Iterator[str]:
+    area = place.area
+    if place.leader is not None:
+        way = f"M{place.leader.x:.1f} {place.leader.y:.1f}L{area.middle.x:.1f} {area.middle.y:.1f}"
+        yield f'<path d="{way}" fill="none" stroke="{state.color}" stroke-dasharray="2 2"/>'
+    rectangle = Rectangle(area.left, area.top, area.right - area.left, 15)
+    yield f'<rect {_sized(rectangle, 7.5)} fill="{state.ink}"/>'
+    yield _text(area.middle.x, area.bottom - 4, text, "#ffffff", "", f'{BOLD} text-anchor="middle"')
 
 
 def _state(place: Rectangle, corner: Corner | None) -> Iterator[str]:
