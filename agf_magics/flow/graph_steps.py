@@ -99,8 +99,8 @@ class Walk(Step):
     """The keys that have a value in the first round even if the input lacks them."""
     unwritten: Mapping[str, Span | None] = field(default_factory=dict)
     """The places of declared keys that no node writes. Only the input can give them a value."""
-    writes_any: bool = False
-    """Whether a node may write keys that the text does not name, because a function returns
+    writes_any: frozenset[str] = frozenset()
+    """The nodes that may write keys that the text does not name, because a function returns
     them."""
     leaving: Mapping[str, Sequence[Edge]] = field(init=False)
     """The edges by the node that they leave, in the order of the text."""

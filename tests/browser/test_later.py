@@ -119,6 +119,17 @@ def test_a_call_is_opened_from_the_panel(opened: Open) -> None:
     page.says(2, "PEARS 2")
 
 
+def test_the_panel_of_a_selected_step_follows_the_marks(opened: Open) -> None:
+    page = opened(SETUP, FLOW, EDIT, EDIT.replace("lower", "upper"))
+    page.run(0)
+    page.run(1)
+    page.open_step(1, "steps[1].do")
+    page.run(2)
+    page.says(1, "The code of its function was edited. A new run with --reuse makes")
+    page.run(3)
+    page.explorer(1).locator(".panel .badge").wait_for(state="detached")
+
+
 BACKGROUND = """%%pipeline
 pipeline: slow
 steps:

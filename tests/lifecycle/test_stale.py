@@ -338,6 +338,63 @@ def test_choices_loops_maps_and_instances_are_never_marked_as_fresh_if_they_run_
             assert not marked.again, marked
 
 
+UNNAMED = """\
+state: {text: str, grade: float, tries: int, note: any}
+variables: {tries: 0}
+nodes:
+  begin: {type: tool_call, tool: lower, args: {x: "{state.text}"}, state_key: note}
+  judge: {type: python, tool: grade}
+  extend: {type: python, tool: extend}
+  count: {type: passthrough, output: {tries: "{state.tries + 1}"}}
+  last: {type: tool_call, tool: lower, args: {x: "{state.text}"}, state_key: note}
+edges:
+- {from: START, to: begin}
+- {from: begin, to: judge}
+- {from: judge, to: extend, condition: grade < 0.9 and tries < 8}
+- {from: judge, to: last, condition: else}
+- {from: extend, to: count}
+- {from: count, to: judge}
+- {from: last, to: END}
+"""
+
+
+def unnamed(by: int = 90, more: str = "is ripe") -> agf.Registry:
+    def grade(text: str, note: Any) -> dict[str, float]:
+        return {"grade": min(len(text) / by, 1.0)}
+
+    def extend(state: dict[str, Any]) -> dict[str, str]:
+        return {"text": f"{state['text']} It {more}."}
+
+    registry = tools(lower=lambda x: x.lower(), grade=grade, extend=extend)
+    agf.define(UNNAMED, name="main", registry=registry)
+    return registry
+
+
+@pytest.mark.parametrize(("edit", "edited"), [({"by": 120}, "judge"), ({"more": "is fresh"}, "extend")])
+def test_what_a_function_may_return_decides_and_is_read_as_a_named_key_is(edit: dict[str, Any], edited: str) -> None:
+    first = agf.run("main", {"text": "Pears."}, registry=unnamed())
+    now = unnamed(**edit)
+    marked = agf.stale(first.run_id, registry=now)
+    expected = dict.fromkeys(["nodes.judge", "nodes.extend", "nodes.last"], "depends")
+    begun = {"nodes.begin": "reused", "nodes.count": "evaluated"}
+    assert state_of(marked) == {**expected, **begun, f"nodes.{edited}": "again"}
+    assert run_again(agf.run("main", first.input, registry=now, reuse=True)) <= set(marked.again)
+
+
+def test_the_run_before_an_edit_and_a_run_with_its_results_is_still_edited_since() -> None:
+    first = agf.run("main", {"text": "Pears."}, registry=unnamed())
+    assert not agf.stale(first.run_id, registry=unnamed()).is_edited
+    now = unnamed(120)
+    later = agf.run("main", first.input, registry=now, reuse=True)
+    marked = agf.stale(first.run_id, registry=now)
+    assert (marked.is_edited, marked.again) == (True, ())
+    assert marked.summary == "no step would run again: another run has the results of what was edited"
+    after = agf.stale(later.run_id, registry=now)
+    assert (after.is_edited, after.summary) == (False, "no step would run again")
+    agf.define(UNNAMED.replace("tries < 8", "tries < 9"), name="main", registry=now)
+    assert agf.stale(later.run_id, registry=now).is_edited
+
+
 def tools(**functions: Any) -> agf.Registry:
     registry = agf.Registry()
     for name, function in functions.items():

@@ -211,7 +211,7 @@ class _Loader:
             clash=Clashes(built, keys),
             begun=frozenset({*BUILT_IN, *keys.begin({}, {}), *variables}),
             unwritten=_unwritten(keys.declared, built, variables),
-            writes_any=any(node.writes_any for node in built.values()),
+            writes_any=frozenset(name for name, node in built.items() if node.writes_any),
             written={name: tuple(key.name for key in node.keys) for name, node in built.items()},
             feeds=feeds(built, edges, exits, keys, variables),
         )

@@ -49,7 +49,8 @@ flow count as one (see ``per_call``)."""
 Node = tuple[Any, ...]
 """The scope, the kind, and the step or the name. Values: ``value``, ``element`` or ``acc`` of a step; an
 ``argument`` of a call; a field of the ``input``; a ``store``. Decisions: the step ``reads``
-something, and ``whether`` it runs."""
+something, and ``whether`` it runs. Of the nodes of a graph: what reaches them of ``any key``, written by
+a function that may write each, and of ``all keys``, for one that may read each."""
 
 Links = Mapping[Node, list[Node]]
 """The nodes that a node leads to."""
@@ -337,7 +338,8 @@ class _Flow:
             inside = after[edge.source] & walk.nodes.keys()
             behind = [self._node("whether", walk.nodes[name]) for name in inside]
             for name, node in walk.nodes.items():
-                if not parts.isdisjoint(walk.written.get(name) or parts):
+                is_read = not parts.isdisjoint(walk.written.get(name) or parts)
+                if is_read or name in walk.writes_any:
                     self.graph.decides[self._node("value", node)] += behind
         # The feeds follow the edges. But all nodes share one state, so a node also reads the writes
         # of nodes that no edge connects with it: they may run in an earlier round.
@@ -348,6 +350,32 @@ class _Flow:
                 is_after = writer in (reader, *after[reader])
                 if key in keys and not is_after and reader not in after[writer]:
                     self._add_feeds([(walk.nodes[writer].id, dest, key)])
+        self._add_unnamed(walk)
+
+    def _add_unnamed(self, walk: Walk) -> None:
+        """Links along the edges for keys that the text does not name: a function may return any key
+        of the state, and may be called with all of them."""
+        reads = {
+            name: [ref.path for inner in every(node) for ref in own_reads(inner)]
+            for name, node in walk.nodes.items()
+        }
+        readers = {name for name, paths in reads.items() if paths}
+        of_all = {name for name, paths in reads.items() if self.flow.dialect.stores in paths}
+        for kind, writing, reading in (
+            ("any key", walk.writes_any, readers),
+            ("all keys", walk.nodes, of_all),
+        ):
+            for name in writing:
+                node = walk.nodes[name]
+                self.graph.decides[self._node("value", node)].append(self._node(kind, node))
+            for edge in walk.edges:
+                if edge.source not in walk.nodes or edge.target not in walk.nodes:
+                    continue
+                source, target = walk.nodes[edge.source], walk.nodes[edge.target]
+                behind = [self._node(kind, target)]
+                if edge.target in reading:
+                    behind += [self._node("reads", target), self._node("argument", target, ALL)]
+                self.graph.decides[self._node(kind, source)] += behind
 
     def _add_feeds(self, feeds: Iterable[tuple[str | None, str, str]]) -> None:
         """Add links for feeds: the id of the step that writes (None: the input), the id of the step

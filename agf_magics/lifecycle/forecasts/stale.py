@@ -94,6 +94,8 @@ class Stale(Trace):
     is_edited: bool
     """Whether something was edited after the run; False: steps run again for other reasons only,
     such as a failure."""
+    has_other_results: bool
+    """Whether a function was edited, and yet nothing runs again: another run called it as it is now."""
     rows_of_run: Mapping[str, dict[str, Any]]
     """The rows of the steps that the run has, by the id that they have in the run."""
 
@@ -134,6 +136,8 @@ class Stale(Trace):
             "not known": self.unknown,
         }
         parts = [f"{len(steps)} {name}" for name, steps in counts.items() if steps]
+        if self.has_other_results:
+            only = ": another run has the results of what was edited"
         return "; ".join(filter(None, (f"{again} would run again{only}", *parts, self.note)))
 
     def _repr_html_(self) -> str:
@@ -177,16 +181,32 @@ def find_stale(
     if isinstance(error, NeedsUnpickling):
         raise error
     forecast.count_questions()
-    return _table(past, planned, forecast, error, bounded.note)
+    table = _table(past, planned, forecast, error, bounded.note)
+    runs_again = table.again or table.unknown or table.removed
+    table.has_other_results = not runs_again and _edits_function(past, registry)
+    table.is_edited |= table.has_other_results or _edits_text(past, registry)
+    return table
 
 
 def shows_edit(run: Run | PastRun, registry: Registry) -> bool:
     """Whether the definition of a run or a function that it called was edited since then. No value of
     the run is read, so this says nothing about edits of called flows, models and settings."""
     past = find_past_run(run.run_id)
+    return _edits_text(past, registry) or _edits_function(past, registry)
+
+
+def _edits_text(past: PastRun, registry: Registry) -> bool:
     flow = registry.flows.get(past.name)
-    if flow is not None and flow.source.text != past.order.flows[0].source.text:
-        return True
+    return flow is not None and _words(flow.source.text) != _words(past.order.flows[0].source.text)
+
+
+def _words(text: str) -> list[tuple[int, list[str]]]:
+    """The words of each line with its indentation; other spaces make no difference."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    return [(len(line) - len(line.lstrip()), line.split()) for line in lines]
+
+
+def _edits_function(past: PastRun, registry: Registry) -> bool:
     place = place_in_journal(past)
     assert place is not None, "it is a run of the journal"
     store, num = place

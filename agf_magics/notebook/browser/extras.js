@@ -78,7 +78,10 @@ class Extras {
     } finally { this.stale.disabled = false; }
     extras.around = new Set();
     for (const i of extras.marks.keys()) for (let outer = this.state.parent[i]; outer >= 0; outer = this.state.parent[outer]) extras.around.add(outer);
-    for (const view of this.state.views) view.extras.paint();
+    for (const { extras: shown, panel, chosen } of this.state.views) {
+      shown.paint();
+      if (chosen >= 0 && panel.facts) panel.show(panel.step); // the reason of the mark
+    }
   }
 
   paint() {
