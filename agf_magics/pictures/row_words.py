@@ -207,7 +207,18 @@ def state_words(row: Row) -> str:
     """The state of a row as a mark and a word: ``✓ ok``."""
     look = state(row.look)
     dropped = f", {row.lost:,} dropped" if row.look == "dropped" else ""
-    return f"{look.mark} {look.word}{dropped}{_left(row)}{_earlier(row)}"
+    word = _outcomes(row) if row.look == "kept" else ""
+    return f"{look.mark} {word or look.word}{dropped}{_left(row)}{_earlier(row)}"
+
+
+def _outcomes(row: Row) -> str:
+    """``2 ok, 1 failed``, for the tool calls of a model of which some failed; else empty."""
+    turns = turns_of(row)
+    if turns is None or row.is_request or not turns.tools:
+        return ""
+    calls, failed = (sum(column) for column in zip(*list(turns.tools.values()), strict=True))
+    ok = calls - failed
+    return f"{ok:,} ok, {failed:,} failed" if ok > 0 else ""
 
 
 def corner_of(row: Row, tally: Tally | None) -> Corner:

@@ -171,3 +171,65 @@ def test_the_bar_of_a_node_in_a_loop_is_filled_only_where_it_worked(opened: Open
     assert work.count("rgb(") == 2 * 4  # each call begins and ends
     assert "color-mix" in count  # two marks: the times between them are not known
     page.picture("lanes-rounds", 1)
+
+
+TRIES = """%load_ext agf_magics
+import asyncio, os
+from agf_magics import tool
+
+@tool
+async def half(n: int) -> int:
+    if n == 0:
+        raise ValueError("no")
+    await asyncio.sleep(0.5)
+    while n == 5 and not os.path.exists("half-5"):
+        await asyncio.sleep(0.01)
+    return n
+
+@tool
+async def pause() -> int:
+    await asyncio.sleep(0.8)
+    return 1"""
+PAIRS = """%%pipeline --run
+pipeline: pairs
+steps:
+- for_each:
+    items: [[0, 1, 2], [3, 4], [5, 6]]
+    max_parallel: 1
+    on_error: abort
+    do: {call: {pipeline: pair, pass: {numbers: item}}}
+    collect: {transform: {value: pipe}}"""
+PAIR = """%%pipeline
+pipeline: pair
+steps:
+- for_each:
+    over: ctx.numbers
+    on_error: continue
+    do: {tool: {name: half, args: {n: !expr item}}}
+    collect: {transform: {value: pipe}}
+- tool: {name: pause}"""
+HALF = f"""(() => {{
+  const bar = [...{EXPLORERS}.at(-1).querySelectorAll('.row')].find(row => row.textContent.includes('half'))?.querySelector('u');
+  return bar?.style.background ?? '';
+}})()"""  # noqa: E501
+FAILED = f"parseFloat(/--bad\\) ([^%]+)%/.exec({HALF})?.[1])"
+"""Where the first failure stands on the bar, in percent."""
+
+
+def test_calls_at_the_same_time_show_when_they_ran_and_when_they_failed(opened: Open, lab: Lab) -> None:
+    (lab.folder / "half-5").unlink(missing_ok=True)
+    page = opened(TRIES, PAIR, PAIRS)
+    for cell in (0, 1):
+        page.run(cell)
+    page.run(2, wait=False)
+    page.open_view(2, "Timeline")
+    page.wait(f"{FAILED} < 5")  # while the run goes on
+    page.picture("lanes-pairs-running", 2)
+    (lab.folder / "half-5").touch()
+    page.finished()
+    page.explorer(2).locator("header >> text=ok").wait_for()
+    page.wait(f"{FAILED} < 5 && {HALF}.split('#').length > 3")
+    paint = page.page.evaluate(HALF)
+    assert paint.count("#") == 3, paint  # pieces
+    page.picture("lanes-pairs", 2)
+    assert not page.errors

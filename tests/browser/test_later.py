@@ -88,6 +88,27 @@ def test_after_an_edit_the_steps_that_would_run_again_are_marked(opened: Open, a
         page.theme("Light")
 
 
+def test_a_mark_leaves_the_bars_of_the_timeline_free_and_a_long_reason_the_list_its_width(opened: Open) -> None:
+    page = opened(SETUP, FLOW, EDIT)
+    page.run_all()
+    explorer = page.explorer(1)
+    page.open_view(1, "Timeline")
+    badge = explorer.locator(".row .badge", has_text="stale")
+    badge.wait_for()
+    side = "node => node.getBoundingClientRect()."
+    assert badge.evaluate(f"{side}right") <= explorer.locator(".row:has(.badge) .name b").evaluate(f"{side}left")
+    page.picture("stale-timeline", 1)
+    page.open_step(1, "clean")
+    page.open_view(1, "Picture")
+    explorer.locator(".panel h3").first.evaluate("node => { node.textContent = 'a long reason '.repeat(40); }")
+    explorer.locator("button[title^='Fill']").evaluate("button => button.click()")
+    page.wait("document.fullscreenElement !== null")
+    explorer.locator("button:text-is('Timeline')").click()
+    assert explorer.locator(".list").evaluate("node => node.offsetWidth / innerWidth") >= 0.5
+    page.picture("stale-screen")
+    page.page.evaluate("document.exitFullscreen()")
+
+
 def test_the_state_over_time_has_a_slider(opened: Open) -> None:
     page = opened(SETUP, FLOW, GRAPH)
     page.run_all()

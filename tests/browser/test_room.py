@@ -125,7 +125,9 @@ def test_rows_of_an_agent_say_what_it_does_now(opened: Open, lab: Lab) -> None:
     explorer = page.explorer(1)
     row = explorer.locator(".row", has_text="on its way")
     row.wait_for()
-    assert row.locator(".name b").inner_text() == "request 2"  # its tools are in the next row
+    assert (
+        row.locator(".name b").inner_text() == "request 1–2"
+    )  # the time is that of both; the tools are in the next row
     assert row.evaluate(END)
     assert explorer.locator(".row .name b").nth(2).inner_text().startswith("lookup_order · lookup_customer")
     page.picture("room-agent", 1)

@@ -142,6 +142,7 @@ def test_an_agent_shows_what_its_model_did_without_internal_steps(registry: agf.
     ]
     for progress in (run.progress, agf.runs(run.run_id).progress):
         assert [(shown_name(row), row.depth, row.look) for row in listed(progress)] == words
+        assert [state_words(row) for row in listed(progress)] == ["✓ ok", "✓ ok", "! 1 ok, 1 failed", "✓ ok"]
 
 
 DROPS = """\

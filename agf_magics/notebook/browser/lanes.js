@@ -11,9 +11,9 @@ function drawsLanes({ named, element, button, hint, number, setText, duration, m
     const stops = [], place = at => Math.max(0, Math.min(1, (at + began - start) / took)) * 100;
     let last = 0;
     for (const { start: from, end: to } of each.filter(({ failed }) => failed)) {
-      if (place(to) < last + 0.2) continue; // as good as in the mark before it
+      if (last && place(to) < last + 0.2) continue; // as good as in the mark before it
       const first = Math.max(last, place(from));
-      stops.push(`transparent ${last}% ${first}%, var(--bad) ${first}% ${last = Math.max(place(to), place(from) + 0.5)}%`);
+      stops.push(`transparent ${last}% ${first}%, var(--bad) ${first}% max(${last = Math.max(place(to), place(from) + 0.5)}%, ${first}% + 2px)`);
     }
     return stops.length && `linear-gradient(to right, ${stops.join(", ")}, transparent ${last}%) 0 100% / 100% max(50%, ${lost * 100}%) no-repeat`;
   }
@@ -141,15 +141,16 @@ function drawsLanes({ named, element, button, hint, number, setText, duration, m
     }
   }
 
-  // Calls that follow each other, as `from`, `to` and `failed` in shares of the bar, which is `took` milliseconds long; the first
-  // call began `later` than the bar, and one that goes on began `open` after it. Null if some overlap, if there are too many, or if
-  // they are of another time: those that a run reuses. Many calls without a gap are one piece.
+  // Calls as `from`, `to` and `failed` in shares of the bar, which is `took` milliseconds long; those at the same time are one piece,
+  // which is `mixed`. The first call began `later` than the bar, and one that goes on began `open` after it. Null if there are too many,
+  // or if they are of another time: those that a run reuses. Many calls without a gap are one piece.
   function piecesOf(bars, later, took, open) {
     const pieces = [];
     for (const { start, end, failed } of bars) {
       const last = pieces.at(-1), from = (start + later) / took, to = (end + later) / took;
-      if (from < (last ? last.to - GAP : -10 * GAP) || to > 1 + 10 * GAP) return null;
-      if (bars.length > PIECES && last && from - last.to < GAP && last.failed === failed) last.to = to;
+      if (from < -10 * GAP || to > 1 + 10 * GAP) return null;
+      if (last && from < last.to - GAP) Object.assign(last, { to: Math.max(last.to, to), mixed: true });
+      else if (bars.length > PIECES && last && from - last.to < GAP && last.failed === failed) last.to = to;
       else pieces.push({ from, to, failed });
     }
     if (open >= 0) pieces.push({ from: open / took, to: 1, isOpen: true });
@@ -160,8 +161,8 @@ function drawsLanes({ named, element, button, hint, number, setText, duration, m
   function piecesGradient(pieces, ok, open) {
     const place = share => Math.max(0, Math.min(1, share)) * 100;
     let before = 0;
-    const stops = pieces.map(({ from, to, failed, isOpen }) => {
-      const first = place(from), last = place(Math.max(to - (isOpen ? 0 : GAP), from + GAP)), paint = failed ? "var(--bad)" : isOpen ? open : ok;
+    const stops = pieces.map(({ from, to, failed, isOpen, mixed }) => {
+      const first = place(from), last = place(Math.max(to - (isOpen ? 0 : GAP), from + GAP)), paint = mixed || isOpen ? open : failed ? "var(--bad)" : ok;
       const stop = `transparent ${before}% ${first}%, ${paint} ${first}% ${last}%`;
       before = last;
       return stop;

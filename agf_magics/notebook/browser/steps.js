@@ -12,8 +12,8 @@ const [STATES, WIDEST] = [126, 210]; // pixels of a state, as in the style; wher
 const BEYOND = 4; // rows above and below those in sight
 const [UNCOUNTED, COUNTED] = [60, 30]; // pixels that a row without counters has more for its name than `room`, and one with them less
 
-// The turns of a model where the row has no room for all of them: its last request. The row below it has the tools.
-function brief(name) { return /request \d[^·]*(?!.*request \d)/.exec(name)?.[0].trim() ?? name.replace(/\b1 call of /g, ""); }
+// The turns of a model at work where the row has no room for all of them: its requests, whose time the row has. The row below it has the tools.
+function brief(name) { return name.replace(/\b1 call of /g, "").replace(/^.*·.*request ([\d,]+).*$/, "request 1–$1"); }
 
 class StepList {
   constructor(view, isTimeline) {
@@ -39,6 +39,7 @@ class StepList {
     // A person scrolled or chose: the list no longer follows the run, in a later view neither. `isAtRest`: it has followed to the end.
     this.isAtRest = false;
     this.states = STATES;
+    this.waited = 0; // milliseconds for the last answer about calls
     for (const event of ["wheel", "pointerdown", "keydown"]) this.node.addEventListener(event, () => { this.view.state.kept.isMoved = true; }, { passive: true });
     this.order();
   }
@@ -172,7 +173,7 @@ class StepList {
     const counted = isBrief && row[Now.brief] || row[Now.counted], arrived = plainWords(row[Now.tail] ?? ""), shown = (row[Now.end] === null && arrived) || counted || arrived;
     const isArriving = arrived && shown === arrived, beside = isArriving ? room / 2 : room + (shown ? -COUNTED : UNCOUNTED);
     const isWhole = this.wide(i) <= (this.isTimeline ? this.names : beside);
-    const words = isWhole ? name : brief(name);
+    const words = isWhole || row[Now.end] != null && name.startsWith("request") ? name : brief(name);
     if (this.isTimeline) this.longest = Math.max(this.longest, this.wide(i));
     if (node.label.textContent !== words) {
       node.label.textContent = words;
@@ -208,29 +209,28 @@ class StepList {
     if (this.state.hasInner[i]) node.setAttribute("aria-expanded", !folded.has(i));
   }
 
-  // A bar, which ends at `end`: when each call of the step ran; of calls at the same time, which the lanes show, when the failed did.
+  // A bar, which ends at `end`: when each call of the step ran; of calls at the same time, which the lanes show, when any did and when the failed did.
   paintOf(i, row, look, end) {
-    const start = row[Now.start] * 1e3, took = end * 1e3 - start, known = this.pieces.get(i), isOpen = row[Now.end] == null;
-    const lost = row[Now.failedShare] / (row[Now.okShare] + row[Now.failedShare]);
+    const start = row[Now.start] * 1e3, took = end * 1e3 - start, known = this.pieces.get(i), found = known?.found, isOpen = row[Now.end] == null;
+    const lost = row[Now.failedShare] / (row[Now.okShare] + row[Now.failedShare]), marks = lost && took > 0 && found && known.views.failuresOf(found, start, took, lost);
     // What failed at no known time is a small mark at the end: a line along the bar would name times.
-    const whole = lost ? `${!isOpen && known?.marks || "linear-gradient(var(--bad) 0 0) 100% / 4px 50% no-repeat"}, ${look.color}` : look.color;
+    const over = lost ? `${marks || "linear-gradient(var(--bad) 0 0) 100% / 4px 50% no-repeat"}, ` : "", whole = over + look.color;
     if (!(this.state.tree[i][Step.repeats] || row[Now.hasAttempts]) || this.state.isDeaf || !(took > 0)) return whole;
-    const pieces = known?.found && known.views.piecesOf(named("BarRow", known.found.bars ?? []), known.found.began - start, took, isOpen ? (known.found.open ?? NaN) - start : NaN);
-    // A fan-out at work has an answer that only grows.
-    const key = `${row[Now.end]} ${row[Now.counted]} ${row[Now.name]}`, isParallel = isOpen && known?.found?.total && !pieces, { live } = this.state.last;
-    if (known?.key !== key && !isParallel && !(live && performance.now() - this.asked < PAUSE)) {
-      const asked = { ...known, key };
-      this.asked = performance.now();
+    const pieces = found && known.views.piecesOf(named("BarRow", found.bars ?? []), found.began - start, took, isOpen ? (found.open ?? NaN) - start : NaN), isMixed = pieces?.some(({ mixed }) => mixed);
+    // A fan-out at work has an answer that only grows: it is asked for again if some failed.
+    const key = `${row[Now.end]} ${row[Now.counted]} ${row[Now.name]}`, isParallel = isOpen && found?.total && (isMixed || !pieces) && !lost, { live } = this.state.last;
+    if (known?.key !== key && !isParallel && !(live && performance.now() - this.asked < Math.max(PAUSE, 10 * this.waited))) {
+      const asked = { ...known, key }, began = this.asked = performance.now();
       this.pieces.set(i, asked);
       this.state.request("spans", { step: this.state.tree[i][Step.id] }).then(async found => {
-        const views = await loadLater(this.state);
-        Object.assign(asked, { found, views, marks: lost && !isOpen && views.failuresOf(found, start, took, lost) });
+        this.waited = performance.now() - began;
+        Object.assign(asked, { views: await loadLater(this.state), found });
         this.draw();
       }).catch(() => {});
     }
     // A step that only evaluates has no calls: its first and its last time are marks.
     if (known?.found?.total === 0 && !isOpen && !lost && !this.state.hasInner[i]) return `linear-gradient(to right, ${look.color} 2px, color-mix(in srgb, ${look.color} 25%, #0000) 2px calc(100% - 2px), ${look.color} 0)`;
-    return pieces ? known.views.piecesGradient(pieces, this.state.byName.get("ok").color, look.color) : whole;
+    return pieces && !(isOpen && isMixed) ? (isMixed ? over : "") + known.views.piecesGradient(pieces, this.state.byName.get("ok").color, look.color) : whole;
   }
 
   drawBar(node, i, row, look, end) {
