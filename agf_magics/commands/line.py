@@ -351,8 +351,9 @@ def _parts_until_closed(parts: Sequence[str]) -> int:
     return 0
 
 
-_QUOTED = re.compile(r"\"(?:[^\"\\]|\\.)*\"|'[^']*'")
-"""A text in quotes, whose brackets open and close nothing."""
+_QUOTED = re.compile(r"\"(?:[^\"\\]|\\.)*(?:\"|\\?\Z)|'[^']*(?:'|\Z)", re.DOTALL)
+"""A text in quotes, whose brackets open and close nothing. Without a closing quote it goes to the
+end, so that the rest is read once."""
 
 _OF_A_FILE = re.compile(r".+\.(?:ya?ml|json|py)")
 """The name of a definition or of a file of tools."""

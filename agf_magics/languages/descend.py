@@ -22,7 +22,7 @@ MISSING: Final = Missing()
 def key_of(value: dict[str, Value], name: str) -> str:
     """The key of ``value`` that looks like ``name``; ``name`` if there is none. The names of
     expressions are normalized, the keys of data are not (decision D150)."""
-    if name in value or name.isascii():
+    if name in value or not isinstance(name, str) or name.isascii():
         return name
     normal_name = same_name(name)
     if normal_name in value:

@@ -71,7 +71,7 @@ _ELSEWHERE = {
 
 
 _PYTHON_CALL = re.compile(r"(\w+)\((.*)\)", re.DOTALL)
-_PYTHON_ARGUMENT = re.compile(r"(\w+) ?= ?(\"[^\"]*\"|'[^']*'|[\w.-]+)")
+_PYTHON_ARGUMENT = re.compile(r"\b(\w++) ?= ?(\"[^\"]*\"|'[^']*'|[\w.-]+)")
 
 
 class Grammar(NamedTuple):

@@ -21,7 +21,7 @@ class PathIndex:
     def add(self, path: tuple[str, ...], number: int) -> None:
         """Note the writing ``number`` at ``path``."""
         place = self
-        for segment in map(same_name, path):
+        for segment in map(_same_segment, path):
             place = place.below[segment]
         place.numbers.append(number)
 
@@ -29,7 +29,7 @@ class PathIndex:
         """Every number at ``path``, above and below it, in increasing order."""
         place = self
         numbers = [*self.numbers]
-        for segment in map(same_name, path):
+        for segment in map(_same_segment, path):
             if segment not in place.below:
                 return sorted(numbers)
             place = place.below[segment]
@@ -39,6 +39,11 @@ class PathIndex:
             numbers += place.numbers
             inside += place.below.values()
         return sorted(numbers)
+
+
+def _same_segment(segment: str) -> str:
+    # The context is not checked, so that a mapping of Python may have numbers as its keys.
+    return same_name(segment) if isinstance(segment, str) else segment
 
 
 NO_PATHS: Final = PathIndex()
