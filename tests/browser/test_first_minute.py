@@ -36,4 +36,4 @@ def test_the_picture_of_the_first_run_is_whole_on_the_first_screen(
     page.explorer(run).locator(".picture g.box").first.wait_for()
     page.picture(f"first-minute-{width}")
     picture, screen = page.cell(run).evaluate(EDGES)
-    assert picture <= screen
+    assert picture < screen + 1  # a part of a pixel is not seen
