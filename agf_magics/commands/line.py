@@ -351,9 +351,9 @@ def _parts_until_closed(parts: Sequence[str]) -> int:
     return 0
 
 
-_QUOTED = re.compile(r"\"(?:[^\"\\]|\\.)*(?:\"|\\?\Z)|'[^']*(?:'|\Z)", re.DOTALL)
-"""A text in quotes, whose brackets open and close nothing. Without a closing quote it goes to the
-end, so that the rest is read once."""
+_QUOTED = re.compile(r"(?<![^\[{,:\s])(?:\"(?:[^\"\\]|\\.)*(?:\"|\\?\Z)|'[^']*(?:'|\Z))", re.DOTALL)
+"""A text in quotes, whose brackets open and close nothing. A quote inside of a word, as in ``it's``,
+opens none. Without a closing quote the text goes to the end, so that the rest is read once."""
 
 _OF_A_FILE = re.compile(r".+\.(?:ya?ml|json|py)")
 """The name of a definition or of a file of tools."""
