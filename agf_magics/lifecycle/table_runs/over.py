@@ -173,7 +173,7 @@ def _check_columns(
         raise DefinitionError(Diagnostic("over.empty", "the table has no rows", hint=hint))
     names = rows.columns
     problems.extend(_unknown_columns(renamed, names))
-    problems.extend(_hidden_values(common, {*names, *renamed}))
+    problems.extend(_hidden_values(common, rows, renamed))
     names_of_values = {*names, *renamed, *common}
     declared = (flow.declared.accepts or {}).get("required", [])
     places: dict[str, Span | None] = {ref.path[-1]: ref.span for ref in flow.inputs}
@@ -221,10 +221,14 @@ def _unknown_columns(renamed: Mapping[str, str], columns: Sequence[str]) -> Iter
             yield Diagnostic("over.column", message, hint=near)
 
 
-def _hidden_values(common: Mapping[str, Value], columns: Collection[str]) -> Iterator[Diagnostic]:
-    """Warnings about the values for all rows that rows have themselves."""
+def _hidden_values(
+    common: Mapping[str, Value], rows: Rows, renamed: Mapping[str, str]
+) -> Iterator[Diagnostic]:
+    """Warnings about the values for all rows that each row has itself. For a column that some rows
+    lack, such a value is their default."""
     for name in common:
-        if name in columns:
+        column = renamed.get(name, name)
+        if column in rows.columns and column not in rows.partial:
             message = f"{name!r} is given for all rows, and each row has its own from the table"
             hint = "leave it out, or give the table without this column"
             yield Diagnostic("over.column", message, None, hint, "warning")

@@ -9,6 +9,7 @@ import csv
 import os
 from array import array
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from itertools import accumulate, islice
@@ -70,11 +71,10 @@ class JsonLines(FileRows):
     """A JSONL file with a JSON object in each line. Blank lines are skipped."""
 
     def open(self) -> None:
-        self._starts, columns = array("Q"), dict[str, None]()
+        self._starts, counts, usable = array("Q"), Counter[str](), 0
         self._lines = array("Q")
         """The number of the first line of each page; `_starts` has its offset in the file."""
         broken: StepError | None = None
-        has_row = False
         with open_file(self.path) as file:
             place = 0
             for number, line in enumerate(_lines(file), 1):
@@ -84,15 +84,16 @@ class JsonLines(FileRows):
                         self._lines.append(number)
                     row = row_object(line, number)
                     broken = broken or (row if isinstance(row, StepError) else None)
-                    has_row = has_row or not isinstance(row, StepError)
-                    columns.update(dict.fromkeys(column_names(row)))
+                    usable += not isinstance(row, StepError)
+                    counts.update(column_names(row))
                     self.length += 1
                 place += len(line)
-        if broken is not None and not has_row:
+        if broken is not None and not usable:
             message = f"{str(self.path)!r} has no rows: {broken.diagnostic.message}"
             hint = 'each line is an object in JSON: {"name": "pear", "kg": 2}'
             raise DefinitionError(Diagnostic("over.file", message, hint=hint))
-        self.columns = tuple(columns)
+        self.columns = tuple(counts)
+        self.partial = frozenset(name for name, count in counts.items() if count < usable)
 
     def read(self, page: int) -> list[Cells | StepError]:
         with open_file(self.path) as file:

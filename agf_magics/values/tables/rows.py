@@ -41,6 +41,8 @@ class Rows(Sequence[Cells]):
     # a fan-out refuses.
     columns: tuple[str, ...]
     length: int
+    partial: frozenset[str] = frozenset()
+    """The columns that some of the rows lack."""
 
     def __init__(self) -> None:
         self._pages: dict[int, list[Cells | StepError]] = {}
@@ -78,7 +80,10 @@ class ListRows(Rows):
     def __init__(self, rows: Sequence[Mapping[str, Value]]) -> None:
         super().__init__()
         self.source, self.length = rows, len(rows)
-        self.columns = tuple(dict.fromkeys(name for row in rows for name in column_names(row)))
+        counts = Counter(name for row in rows for name in dict.fromkeys(column_names(row)))
+        self.columns = tuple(counts)
+        usable = sum(isinstance(row, Mapping) for row in rows)
+        self.partial = frozenset(name for name, count in counts.items() if count < usable)
 
     def read(self, page: int) -> list[Cells | StepError]:
         first = page * PAGE

@@ -309,6 +309,19 @@ def test_a_value_for_all_rows_that_each_row_has_itself_is_a_warning(registry: ag
     assert messages == ["'n' is given for all rows, and each row has its own from the table"]
 
 
+@pytest.mark.parametrize("is_file", [False, True])
+@pytest.mark.parametrize("mapped", [{}, {"n": "kg"}])
+def test_a_value_for_the_rows_that_lack_a_column_is_no_warning(
+    registry: agf.Registry, folder: Path, mapped: dict[str, str], is_file: bool
+) -> None:
+    rows = [{mapped.get("n", "n"): 4}, {"other": 5}]
+    file = folder / "rows.jsonl"
+    file.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    run = agf.run("doubled", {"n": 1}, over=agf.Over(table=file if is_file else rows, map=mapped), registry=registry)
+    assert [row["twice"] for row in run.table] == [8, 2]
+    assert [warning for warning in run.warnings if "for all rows" in warning.message] == []
+
+
 def test_without_a_journal_a_row_whose_failure_is_not_listed_failed(
     registry: agf.Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
