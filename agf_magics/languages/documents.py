@@ -70,8 +70,8 @@ class Reader(ABC):
         values = {} if into is None else into
         meant = self.unknown(spec, node)
         # A key without a meaning may be any of those that are absent.
-        known = len(node.fields.keys() & spec.keys.keys()) + len(meant)
-        is_stray = known < sum(name.startswith(spec.prefix) for name in node.fields)
+        understood = len(node.fields.keys() & spec.keys.keys()) + len(meant)
+        is_stray = understood < sum(name.startswith(spec.prefix) for name in node.fields)
         self._slips += len(meant)
         # The one change of a parsed node: builders, `written` and hints look into it after this
         # reading, and must find the right key, too.

@@ -146,7 +146,8 @@ def _text(schema: Mapping[str, Any]) -> str:
     text = FORMATS.get(schema.get("format", ""), "text")
     least = int(schema.get("minLength", 0))
     longer = text * (least // len(text) + 1)
-    return longer[: int(schema.get("maxLength", max(least, len(text))))][: max(least, len(text))]
+    size = max(least, len(text))
+    return longer[: min(size, int(schema.get("maxLength", size)))]
 
 
 _BOUNDS: Mapping[str, Callable[[float, float], bool]] = {

@@ -28,10 +28,7 @@ class ToolNames:
         taken = set(self.sent_names.values())
         return next(
             free
-            for free in (
-                name,
-                *(f"{name[:60]}_{i}" for i in range(2, len(taken) + 3)),
-            )
+            for free in (name, *(f"{name[:60]}_{i}" for i in range(2, len(taken) + 3)))
             if free not in taken
         )
 

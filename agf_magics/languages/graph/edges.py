@@ -43,7 +43,9 @@ class IsRoute(Computed):
 
 def is_pair(item: Fields) -> bool:
     """Whether an edge is written ``a: b``, without from and to."""
-    ((name, target),) = item.fields.items() if len(item.fields) == 1 else (("from", item),)
+    if len(item.fields) != 1:
+        return False
+    ((name, target),) = item.fields.items()
     return bool(target.text) and name not in EDGE.keys and not misspelled_names([name], EDGE.keys)
 
 

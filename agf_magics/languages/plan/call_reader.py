@@ -105,9 +105,9 @@ class CallReader:
     def meant_call(self, word: str, body: Fields) -> str:
         """The call that ``TOOL: {…}`` means, or the step of a pipeline, ``tool: {name: TOOL, …}``."""
         is_step = word == "tool" and body.text_at("name") != ""
-        given = body.inner("args") if is_step else body
+        arguments = body.inner("args") if is_step else body
         keys = {"_tool": body.text_at("name") if is_step else word}
-        keys |= {name: flow_text(value) for name, value in given.fields.items()}
+        keys |= {name: flow_text(value) for name, value in arguments.fields.items()}
         if is_step and body.text_at("output"):
             keys["_outputPath"] = f"{self.reader.sign}state.{body.text_at('output')}"
         return f"{{{', '.join(map('{0[0]}: {0[1]}'.format, keys.items()))}}}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import partial
+from operator import itemgetter
 from typing import Any
 
 from ...commands.line import ParsedLine, check_known
@@ -152,7 +153,7 @@ def _typed(parsed: ParsedLine) -> str:
         if name != "--page"
     ]
     typed = parsed.source.text.split()[:1]
-    for _, name, word in sorted(words, key=lambda found: found[0]):
+    for _, name, word in sorted(words, key=itemgetter(0)):
         typed += [name] if name.startswith("--") else []
         typed += [word.span.text] if word.text != name else []
     return " ".join(typed)

@@ -69,12 +69,12 @@ def _messages(records: list[Record]) -> Iterator[Json]:
     # Of several records of one call an outcome counts, and of several outcomes the last.
     others.sort(key=lambda record: record.what in OUTCOMES)
     results = {_turn(record.at): record for record in others}
-    known = 0
+    first_count = 0
     for number, request in enumerate(requests):
         if not number:
             sent = request.arguments_shown
             yield from _prompt(sent)
-            known = len(_mappings(sent, "messages"))
+            first_count = len(_mappings(sent, "messages"))
         if request.what == "begun":
             continue
         if request.error is not None:
@@ -86,7 +86,7 @@ def _messages(records: list[Record]) -> Iterator[Json]:
         new = list[Mapping[str, Any]]()
         # Each request has all messages of its session, so it is read only for what no record has.
         if later and (len(later) == 1 or not all("took" in call for call in calls) or not calls):
-            new = _since_reply(later[0], known)
+            new = _since_reply(later[0], first_count)
         told = (message for message in new if message.get("role") == "tool")
         for call, message in zip(calls, told, strict=False):
             if "took" not in call:
@@ -102,10 +102,10 @@ def _turn(path: StepPath) -> Turn:
     return (*path[:last], *path[last + 1 :])
 
 
-def _since_reply(request: Record, known: int) -> list[Mapping[str, Any]]:
-    """The messages of a later request after the last reply. ``known``: the number of messages of the
+def _since_reply(request: Record, first_count: int) -> list[Mapping[str, Any]]:
+    """The messages of a later request after the last reply. ``first_count``: the number of messages of the
     first request."""
-    later = _mappings(request.arguments_shown, "messages")[known:]
+    later = _mappings(request.arguments_shown, "messages")[first_count:]
     return [*takewhile(lambda message: message.get("role") != "model", reversed(later))][::-1]
 
 
@@ -208,8 +208,10 @@ def _used(usage: object) -> str:
 
 def _given(arguments: Value) -> Json:
     """The arguments of a call, in one line if they fit into it."""
-    given = value_line(arguments, MOST_IN_LINE + 1)
-    return {"given": given} if len(given) <= MOST_IN_LINE else {"arguments": value_json(arguments)}
+    in_line = value_line(arguments, MOST_IN_LINE + 1)
+    return (
+        {"given": in_line} if len(in_line) <= MOST_IN_LINE else {"arguments": value_json(arguments)}
+    )
 
 
 def _result(record: Record) -> Json:

@@ -46,8 +46,8 @@ def complete_text(
     def evaluate(frame: Frame) -> Value:
         state = frame["state"]
         for ref in reads:
-            found = find(state, ref.path[1:])
-            if found is MISSING or found is None:  # `==` of a person's class is not called
+            value = find(state, ref.path[1:])
+            if value is MISSING or value is None:  # `==` of a person's class is not called
                 raise no_value(ref.path[1:], ref.span or span, state, state)
         return fill(frame)
 

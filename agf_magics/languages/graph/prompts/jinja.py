@@ -179,9 +179,9 @@ class _Template:
         from jinja2.defaults import DEFAULT_NAMESPACE
 
         self.reader, self.lines = reader, Lines(text)
-        self.given = DEFAULT_NAMESPACE.keys()
+        self.functions = DEFAULT_NAMESPACE.keys()
         """The functions of Jinja2. Where one is not called, its name is that of a variable."""
-        self.stored = set(self.given)
+        self.stored = set(self.functions)
         """The names that have a value without a variable, somewhere in the template."""
 
     def slots(self, tree: nodes.Template) -> Iterator[Slot]:
@@ -270,7 +270,7 @@ class _Template:
         the name of a method is no key of the value."""
         from jinja2 import nodes
 
-        functions = {*self.given, "super"}
+        functions = {*self.functions, "super"}
         callee, *arguments = call.iter_child_nodes()
         if isinstance(callee, nodes.Getattr):
             self.check(callee)
