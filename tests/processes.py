@@ -63,7 +63,10 @@ class Forks:
 
     def __init__(self) -> None:
         command = [sys.executable, "-P", __file__]
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        # A group of its own, so that the server and the script that it runs can be killed together.
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, process_group=0
+        )
         assert self.process.stdin
         assert self.process.stdout
         self.orders, self.answers = self.process.stdin, self.process.stdout
@@ -72,17 +75,13 @@ class Forks:
         """Run a script as ``order`` describes it. Returns its exit status."""
         self.orders.write(json.dumps(order) + "\n")
         self.orders.flush()
-        child = self.answer()
         try:
             if not select.select([self.answers], [], [], PATIENCE)[0]:
                 raise subprocess.TimeoutExpired(order["text"], PATIENCE)
         except BaseException:  # even the time limit of the test; the next order must not read the answer to this one
-            os.kill(child, signal.SIGKILL)
-            self.answer()
+            forks.cache_clear()
+            os.killpg(self.process.pid, signal.SIGKILL)
             raise
-        return self.answer()
-
-    def answer(self) -> int:
         line = self.answers.readline()
         assert line, "the process that forks has ended"
         return int(line)
@@ -112,7 +111,6 @@ def serve() -> None:
         child = os.fork()
         if child == 0:
             return become(**json.loads(line))
-        print(child, flush=True)
         print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 
 
