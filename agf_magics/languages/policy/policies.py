@@ -118,7 +118,7 @@ def batch(policy: Policy) -> tuple[Step, ...]:
         policy.problems.add(problem)
     over = next((path for path in paths.values() if path.elements is not None), None)
     if over is None:
-        return ()
+        return (call,)  # refused: there is no list
     return (
         Each(
             id="batch",
@@ -156,10 +156,15 @@ def conditional(policy: Policy) -> tuple[Step, ...]:
     AGF-74)."""
     routes: dict[str, tuple[Condition, Step]] = {}
     aliases: dict[str, str | None] = {}
+    unread: list[Step] = []
+    """The calls of routes without a condition: the policy is refused."""
     for index, entry in enumerate(policy.config.entries("routes")):
         call = policy.step(entry, f"routes[{index}]", "route", (), None)
         when = entry.fields.get("when")
-        if call is None or when is None:
+        if call is None:
+            continue
+        if when is None:
+            unread.append(call)
             continue
         condition = policy.condition(when, ())
         label = condition.text
@@ -173,10 +178,11 @@ def conditional(policy: Policy) -> tuple[Step, ...]:
         default = policy.call(other, "default_agent", {}, None, None)
         aliases[_OTHERWISE] = other.value
     if not routes:
-        return ()
+        return (*unread, *([default] if default else ()))
     conditions = {label: condition for label, (condition, _) in routes.items()}
     pick = _route(policy.span("routes"), conditions, default is not None)
     return (
+        *unread,
         Choose(
             id="routes",
             word=policy.id.text,
