@@ -173,7 +173,7 @@ def conditional(policy: Policy) -> tuple[Step, ...]:
         routes[label] = (condition, call)
         aliases[label] = alias_of(entry)
     default = _default_agent(policy)
-    aliases[_OTHERWISE] = default and default.label
+    aliases[_OTHERWISE] = default.label if default else None
     if not routes:
         return (*unread, *([default] if default else ()))
     conditions = {label: condition for label, (condition, _) in routes.items()}
