@@ -654,3 +654,21 @@ def test_each_row_is_paid_for_once_after_a_kill_and_a_repair(model: ScriptedServ
     again = [prompt for prompt, count in prompts.items() if count > 1]
     assert len(again) <= 8
     assert max(prompts.values()) <= 2
+
+
+def test_the_rows_of_a_file_that_is_saved_again_during_the_run_fail(registry: agf.Registry, tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text("n\n" + "".join(f"{n}\n" for n in range(2_500)))
+
+    @agf.tool(registry=registry)
+    def save_again(n: int) -> dict[str, int]:
+        if n == 5:
+            path.write_text("n\n" + "".join(f"{n}\n" for n in range(3, 2_400)))
+        return {"same": n}
+
+    agf.define("{pipeline: again, steps: [{tool: {name: save_again, args: {n: !expr n}}}]}", registry=registry)
+    run = agf.run("again", over=str(path), registry=registry, raises=False)
+    rows = list(run.table.rows())
+    assert all(row.output == {"same": row.number} for row in rows if row.status == "ok")
+    assert {row.error.code for row in rows if row.error is not None} == {"over.changed-file"}
+    assert run.table[2_400]["error"] == "over.changed-file"
