@@ -172,11 +172,8 @@ def conditional(policy: Policy) -> tuple[Step, ...]:
             label = f"{label} ({index + 1})"
         routes[label] = (condition, call)
         aliases[label] = alias_of(entry)
-    other = policy.config.scalar("default_agent")
-    default = None
-    if other and isinstance(other.value, str):
-        default = policy.call(other, "default_agent", {}, None, None)
-        aliases[_OTHERWISE] = other.value
+    default = _default_agent(policy)
+    aliases[_OTHERWISE] = default.label if default else None
     if not routes:
         return (*unread, *([default] if default else ()))
     conditions = {label: condition for label, (condition, _) in routes.items()}
@@ -196,6 +193,14 @@ def conditional(policy: Policy) -> tuple[Step, ...]:
             target=store_output(lambda frame: aliases.get(pick.evaluate(frame))),
         ),
     )
+
+
+def _default_agent(policy: Policy) -> Step | None:
+    """The call of the agent that runs if no route matches."""
+    alias = policy.config.scalar("default_agent")
+    if alias is None or not isinstance(alias.value, str):
+        return None
+    return policy.call(alias, "default_agent", {}, None, None)
 
 
 def vendor(policy: Policy) -> tuple[Step, ...]:
