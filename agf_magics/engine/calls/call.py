@@ -128,8 +128,9 @@ async def call(
     run = site.run
     grant = site.scope.grant if grant is None else grant
     ready = ReadyCall(site, callee, kind, arguments, grant)
-    # The definition does not tell a listener these callees and arguments.
-    if kind in ("model", "agent") or site.step.pick is not None:
+    # The definition does not tell a listener these callees and arguments. A callee that was picked
+    # is announced where it is picked (invoke.py).
+    if kind in ("model", "agent") and site.step.pick is None:
         shown_arguments = hide(arguments, getattr(callee, "secret", ()))
         run.emit(ev.CallStarted(site.path, clock(), kind, callee.name, shown_arguments))
     recording = run.options.recording

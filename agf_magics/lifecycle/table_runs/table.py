@@ -6,7 +6,6 @@ Only `RowTable.to_arrow`, `to_pandas` and `to_polars` read all of them.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,7 +16,7 @@ from typing import Any, Protocol
 
 from ...compat.imports import installed_only
 from ...flow.progress.progress import Progress
-from ...journal.database.errors import JournalError, as_definition_errors
+from ...journal.database.errors import DeletedRun, JournalError, as_definition_errors, unusable
 from ...journal.database.store import Store
 from ...journal.records.columns import read_columns, write_column
 from ...journal.records.records import Record
@@ -211,9 +210,12 @@ class RowTable:
         if len(values) != len(self):
             raise ValueError(f"a column here has {len(self):,} values, not {len(values):,}")
         self.added[name] = dict(enumerate(map(self.run.secrets.shown, values)))
-        # Without a writable journal (it may be a colleague's), the scores are still in this table.
-        with contextlib.suppress(JournalError):
+        try:
             self._keep_column(name, self.added[name], new=True)
+        except DeletedRun as error:
+            raise unusable(error) from None
+        except JournalError:
+            pass  # without a writable journal (it may be a colleague's), this table still has them
 
     def label(self, place: int, text: str | None) -> None:
         """Label a row: what a person says about it, in the column ``label``.
