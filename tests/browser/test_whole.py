@@ -270,8 +270,9 @@ def frames() -> list:
 agf.define("pipeline: parts\\nsteps: [{tool: {name: part, args: {n: !expr ctx.n}}}]")
 %run_pipeline parts --over $rows --yes"""
 SIDES = """all => all.map(one => {
-  const cells = [...one.querySelectorAll("td, th")], cut = cells.filter(cell => cell.scrollWidth > cell.clientWidth + 1);
-  return [one.rows[0].cells.length, Math.max(...cells.map(cell => Math.round(cell.getBoundingClientRect().right))), cut.length];
+  const cells = [...one.querySelectorAll("td, th")], ends = cells.map(cell => cell.getBoundingClientRect().right);
+  const cut = cells.filter(cell => cell.scrollWidth > cell.clientWidth + 1);
+  return [one.rows[0].cells.length, Math.round(Math.max(...ends)), cut.length];
 })"""
 """For each table, the number of its columns, where its last one ends, and the cells whose text goes on outside."""
 

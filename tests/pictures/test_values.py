@@ -14,7 +14,6 @@ from typing import Any
 import numpy
 import pandas
 import polars
-import polars
 import pydantic
 import pytest
 
