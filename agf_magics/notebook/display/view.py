@@ -74,6 +74,9 @@ class View:
     def close(self, run: Run) -> None:
         """No output."""
 
+    def refresh(self, run: Run) -> None:
+        """Show a run that has ended once more: its rows have scores now. No output."""
+
 
 class Page(View):
     """Static HTML and text, sent again after a change."""
@@ -118,6 +121,10 @@ class Page(View):
     def close(self, run: Run) -> None:
         self.draw(run)
 
+    def refresh(self, run: Run) -> None:
+        if self.slot.is_updated:  # elsewhere the page would stand there twice
+            self.close(run)
+
     def _first(self, run: Run) -> Bundle:
         """The output until there is a page: the name of the flow, its state and the id of the run. It
         stays for good in a front end that does not replace outputs."""
@@ -135,7 +142,11 @@ class Page(View):
         with self._lock:
             self._has_page = True
         # The page has the error only of a background run: a cell that waits raises the error itself.
-        parts = {"error": run.background, "questions": self._elsewhere or run.done}
+        parts = {
+            "error": run.background,
+            "questions": self._elsewhere or run.done,
+            "rows": run.done,
+        }
         text = [headline(run.progress, run.run_id, now=clock()), *body_text(run, **parts)]
         page = run_header_html(run) + fitted([("the picture", picture)], run.run_id, MOST_BODY)
         conversations = ""
