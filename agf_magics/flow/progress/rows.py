@@ -16,7 +16,7 @@ from ..flow import Flow, outermost
 from ..graph_steps import Dag, Walk
 from ..session_tools import asks_words, offered_by
 from ..step import Step
-from ..step_names import name_of, only_call, part_names, says_nothing
+from ..step_names import is_unwritten, name_of, only_call, part_names, says_nothing
 from ..step_path import StepPath
 from ..steps import (
     Branches,
@@ -340,8 +340,8 @@ class Tree:
             )
             if is_whole and isinstance(flow.body.steps[0], Dag):
                 row.by_need = row.rescues = True
-            if isinstance(step, Compute) and len(shown) > 1:
-                self._hide(row, ("last",) if step.label == "last" else ())
+            if is_unwritten(step):
+                row.is_inner = self._has_inner = True
         if is_whole:
             self._give_names(whole, before)
 
