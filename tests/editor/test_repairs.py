@@ -21,7 +21,6 @@ NOT_A_FIX = {
     "an agent of agf.parallel that reads another": "two keys are wrong",
     "until for exit_condition": "exit_condition reads an agent's field",
     "an execution policy in capitals": "an agf.react has a model",
-    "a policy in capitals hides nothing": "another key is wrong, too",
     "an assignment of Python": "the caret is at the sign, and the whole line is wrong",
 }
 """Mistakes whose hint says what to write, and no edit at the caret is the whole cure, with the reason."""

@@ -192,7 +192,7 @@ VOID: dict[str, tuple[str, set[str]]] = {
             "a wrong store",
         },
     ),
-    "policy": ("policy.unknown-alias", {"a misspelt key", "a step without an agent", "a wrong type"}),
+    "policy": ("policy.unknown-alias", {"a step that is a text", "a step without an agent", "a wrong type"}),
 }
 """For each language the code of a wrong reference, and the mistakes before which, or after which in a pipeline, no
 reference is wrong: what cannot be read may have the name."""
@@ -305,6 +305,94 @@ def test_no_mistake_hides_another(language: str) -> None:
 def test_a_misspelt_key_without_a_value_is_one_problem_of_an_edge() -> None:
     text = "nodes:\n  a: {type: passthrough}\nedges: [{from: START, to: a}, {fom: , to: END}]\n"
     assert told(text, "graph") == [("graph.unknown-key", "fom")]
+
+
+HIDDEN: dict[str, tuple[str, list[Found]]] = {
+    "config and steps": (
+        "id: agf.sequential\nConfig:\n  Steps:\n  - {agent: nobody}\n  output_from: nope",
+        [
+            ("policy.schema", "Config"),
+            ("policy.schema", "Steps"),
+            ("flow.unknown-agent", "nobody"),
+            ("policy.output-from", "nope"),
+        ],
+    ),
+    "steps for agents": (
+        "id: agf.parallel\nconfig: {steps: [{agent: writer, input_mapping: {topic: parent.input..a}}]}",
+        [("policy.schema", "steps"), ("policy.path-syntax", ".")],
+    ),
+    "a config of another name in a policy with a misspelt name": (
+        "Execution_policy: {Id: agf.parallel, settings: 1, configuration: {agents: [{agent: nobody}]}}",
+        [
+            ("policy.document-kind", "Execution_policy"),
+            ("policy.schema", "Id"),
+            ("policy.unknown-field", "settings"),
+            ("policy.schema", "configuration"),
+            ("flow.unknown-agent", "nobody"),
+        ],
+    ),
+    "an id behind its config": (
+        "config: {steps: [{agent: nobody}]}\nID: agf.sequential",
+        [("flow.unknown-agent", "nobody"), ("policy.document-kind", "ID")],
+    ),
+    "no config": (
+        "id: agf.sequential\nsteps: [{agnt: nobody}]\noutput_from: nope",
+        [
+            ("policy.schema", "id"),
+            ("policy.schema", "agnt"),
+            ("flow.unknown-agent", "nobody"),
+            ("policy.output-from", "nope"),
+        ],
+    ),
+    "an agent and a path of a batch": (
+        "id: agf.batch\nconfig: {agents: nobody, input_mapping: {topic: parent.input.a}}",
+        [
+            ("policy.schema", "agents"),
+            ("flow.unknown-agent", "nobody"),
+            ("policy.iteration-missing", "input_mapping"),
+        ],
+    ),
+    "routes and their condition": (
+        "id: agf.conditional\nconfig: {Routes: [{if: {args_match: {zebra.output.a: 1}}, agent: nobody}]}",
+        [
+            ("policy.schema", "Routes"),
+            ("policy.schema", "if"),
+            ("policy.unknown-alias", "zebra"),
+            ("flow.unknown-agent", "nobody"),
+        ],
+    ),
+    "a route without a condition": (
+        "id: agf.conditional\nconfig: {routes: [{agent: nobody}], default_agent: nobody_else}",
+        [
+            ("policy.schema", "{agent: nobody}"),
+            ("flow.unknown-agent", "nobody"),
+            ("flow.unknown-agent", "nobody_else"),
+        ],
+    ),
+    "a value that its key does not mean": (
+        "id: agf.sequential\nconfig: {steps: [{agnt: [nobody]}], output_from: nobody}",
+        [("policy.schema", "agnt")],
+    ),
+    "steps that are no list": (
+        "id: agf.sequential\nconfig: {steps: {agent: writer}, output_from: writer}",
+        [("policy.schema", "{agent: writer}")],
+    ),
+    "a step that is no mapping": (
+        "id: agf.sequential\nconfig: {steps: [writer, {agent: bot}], output_from: writer}",
+        [("policy.schema", "writer")],
+    ),
+    "one mapping in two places": (
+        "id: agf.sequential\nconfig: {steps: [&a {agnt: nobody}, *a]}",
+        [("policy.schema", "agnt"), ("flow.unknown-agent", "nobody")],
+    ),
+}
+"""Policies with a mistake around others, and all of their problems."""
+
+
+@pytest.mark.parametrize("title", HIDDEN)
+def test_a_mistake_around_others_hides_none(title: str) -> None:
+    text, problems = HIDDEN[title]
+    assert told(text, "policy") == problems
 
 
 @pytest.mark.parametrize(

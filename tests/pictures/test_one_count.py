@@ -1,4 +1,4 @@
-"""A flow has as many steps where it is announced as in its picture, its list and its header: those that its author wrote."""
+"""A flow has as many steps where it is announced as in its picture, its list and its header: those of its author."""
 
 from __future__ import annotations
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
 import random
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -106,6 +108,45 @@ def test_a_file_travels_as_its_path_and_is_refused_after_a_change(kind: Any, tmp
     with pytest.raises(agf.DefinitionError, match="has changed since the start of the run") as refused:
         pickle.loads(sent)
     assert refused.value.code == "over.changed-file"
+
+
+CHANGES: dict[str, tuple[Callable[[Any, Path], object], str]] = {
+    "the same number of rows": (lambda kind, path: kind(path, [{"n": 1, "text": "later"}] * len(ROWS)), "changed-file"),
+    "fewer rows": (lambda kind, path: kind(path, ROWS[:5]), "changed-file"),
+    "another column first": (lambda kind, path: path.write_text("text,n\nlong,1\n" * len(ROWS)), "changed-file"),
+    "an empty file": (lambda kind, path: path.write_bytes(b""), "changed-file"),
+    "the time alone": (lambda kind, path: os.utime(path, ns=(0, 0)), "changed-file"),
+    "no file": (lambda kind, path: path.unlink(), "file"),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("kind", KINDS[:3])
+def test_a_page_of_a_file_that_was_saved_again_is_refused(kind: Any, change: str, tmp_path: Path) -> None:
+    """Otherwise a run would go on with rows of another place, or of another table."""
+    rows = kind(tmp_path / "rows", ROWS)
+    first = rows[0]
+    save_again, code = CHANGES[change]
+    save_again(kind, tmp_path / "rows")
+    with pytest.raises(agf.StepError) as refused:
+        rows[2 * PAGE]
+    assert refused.value.code == f"over.{code}"
+    assert rows[0] == first  # a page that was read before
+
+
+@pytest.mark.parametrize("kind", KINDS[:3])
+def test_a_page_during_whose_reading_the_file_is_saved_is_refused(kind: Any, tmp_path: Path) -> None:
+    rows = kind(tmp_path / "rows", ROWS)
+    read = rows.read_unchecked
+
+    def read_and_save(page: int) -> Any:
+        cells = read(page)
+        kind(tmp_path / "rows", ROWS[1:])
+        return cells
+
+    rows.read_unchecked = read_and_save
+    with pytest.raises(agf.StepError, match="has changed since the start of the run"):
+        rows[0]
 
 
 def deep(levels: int) -> Any:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from functools import cache
 from importlib.resources import files
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...schemas.json_schema import Violation, judge, schema_violations
 from ...schemas.keywords import unnamed
@@ -84,15 +84,41 @@ def document(source: Source, problems: Diagnostics, bounds: Bounds) -> Fields | 
     root = None if node is None else _whole(node, problems)
     if root is None:
         return None
-    shape = Diagnostics()
-    for violation in _check(any(name in root.fields for name in _WHOLE))(plain(root)):
-        shape.extend(_describe(root, violation))
+    shape = _shape(root, _check(any(name in root.fields for name in _WHOLE)))
     problems.extend((*shape.errors, *_tagged_nodes(root)))
     # A mistake is reported once: a misspelt field is both an unknown field and a missing field.
     problems.extend(_once(shape, problems))
     _check_version(root, problems)
     problems.extend(_once(_interface(root), problems))
     return root
+
+
+def _shape(root: Fields, check: Callable[[Any], list[Violation]]) -> Diagnostics:
+    """The problems that ``check`` finds. A misspelt key is read as the required one that it means,
+    so that it hides nothing (decision D287); so are the fields of a ``config`` that stand beside
+    it."""
+    shape = Diagnostics()
+    understood = set[tuple[str | int, ...]]()
+    while True:
+        violations = check(plain(root))
+        lacks = [
+            lack for each in violations for leaf in leaves(each) for lack in _lacks(root, leaf)
+        ]
+        slips = [lack for lack in lacks if lack.meant is not None]
+        if not slips:
+            break
+        changed = set[int]()
+        for lack in slips:
+            # Another slip of a mapping is seen in the next round, and an alias of YAML is the same
+            # mapping in two places.
+            if lack.meant is not None and id(lack.node) not in changed:
+                changed.add(id(lack.node))
+                shape.add(lack.problem)
+                lack.node.replace_by(lack.meant)
+            understood.add((*lack.path, lack.name))
+    for violation in violations:
+        shape.extend(_describe(root, violation, understood))
+    return shape
 
 
 def is_bare(root: Fields) -> bool:
@@ -131,19 +157,18 @@ def _whole(node: Node, problems: Diagnostics) -> Fields | None:
     if "id" in node.fields:
         key = node.keys["id"]._replace(value=_POLICY, text=_POLICY)
         return Fields({_POLICY: node}, {_POLICY: key}, node.span)
-    first = next(iter(node.keys.values()), None)
-    near = first and suggest(first.text, (*properties, "id", "config"))
+    # A misspelt key hides nothing (decision D287).
+    meant = {key: name for key in node.keys for name in misspelled_names([key], ("id", _POLICY))}
+    first = next(iter(meant or node.keys), "")
+    near = suggest(first, (*properties, "id", "config"))
     hint = near or "write execution_policy:, or id: and config: for a policy alone"
     problems.error(
         "policy.document-kind",
         "this is neither a document nor a policy",
-        first.span if first else node.span,
+        node.keys[first].span if first in node.keys else node.span,
         hint,
     )
-    # A misspelt key hides nothing (decision D287).
-    slip = first.text if first else ""
-    meant = misspelled_names([slip], ("id", _POLICY))
-    return next((_whole(node.renamed(slip, name), problems) for name in meant), None)
+    return _whole(node.renamed(first, meant[first]), problems) if meant else None
 
 
 def _once(findings: Iterable[Diagnostic], before: Iterable[Diagnostic]) -> Iterator[Diagnostic]:
@@ -160,24 +185,26 @@ def _tagged_nodes(root: Fields) -> Iterator[Diagnostic]:
     )
 
 
-def _describe(root: Fields, violation: Violation) -> Iterator[Diagnostic]:
-    """The problems of a violation of the schema of documents."""
+def _describe(
+    root: Fields, violation: Violation, understood: Container[tuple[str | int, ...]]
+) -> Iterator[Diagnostic]:
+    """The problems of a violation of the schema of documents. ``understood``: the places of
+    misspelt keys, whose values may be meant for something else."""
     node, key = node_at(root, violation.path)
     is_selection = violation.path[-1:] == ("output_from",)
     if is_selection and isinstance(node, Fields) and (problem := _selection(node)):
         yield Diagnostic("policy.schema", problem, key or node.span, OUTPUT_FROM)
         return
     for leaf in leaves(violation):
-        yield from _leaf(root, leaf)
+        if leaf.path not in understood or leaf.keyword in ("required", "additionalProperties"):
+            yield from _leaf(root, leaf)
 
 
 def _leaf(root: Fields, violation: Violation) -> Iterator[Diagnostic]:
     """The problems of a violation that has no others in it."""
-    node, key = node_at(root, violation.path)
+    node, _ = node_at(root, violation.path)
     if isinstance(node, Fields) and violation.keyword == "required":
-        owner = place(violation.path) or WHOLE
-        for name in missing(violation):
-            yield _missing(owner, name, node, key, violation.rule.get("properties", {}))
+        yield from (lack.problem for lack in _lacks(root, violation))
     elif isinstance(node, Fields) and violation.keyword == "additionalProperties":
         names = unnamed(violation.found, violation.rule)
         required = violation.rule.get("required", ())
@@ -199,11 +226,30 @@ def _leaf(root: Fields, violation: Violation) -> Iterator[Diagnostic]:
         yield Diagnostic("policy.schema", f"{subject} {problem}", span, hint)
 
 
-def _missing(
-    owner: str, name: str, node: Fields, key: Span | None, properties: Mapping[str, Any]
-) -> Diagnostic:
-    """The problem that ``node`` lacks the field ``name``, which may be misspelt. ``owner``: its
-    words in the message; ``key``: the place of its key."""
+class _Lack(NamedTuple):
+    """A required field that a mapping lacks."""
+
+    path: tuple[str | int, ...]
+    """The place of the mapping."""
+    node: Fields
+    name: str
+    problem: Diagnostic
+    meant: Fields | None
+    """The mapping with the field, if it is clear what its author means."""
+
+
+def _lacks(root: Fields, violation: Violation) -> Iterator[_Lack]:
+    """The fields that a mapping lacks, if the violation is about them."""
+    node, key = node_at(root, violation.path)
+    if isinstance(node, Fields) and violation.keyword == "required":
+        for name in missing(violation):
+            yield _lack(violation, name, node, key)
+
+
+def _lack(violation: Violation, name: str, node: Fields, key: Span | None) -> _Lack:
+    """The lack of the field ``name`` in ``node``, the value of ``key``."""
+    owner = place(violation.path) or WHOLE
+    properties = violation.rule.get("properties", {})
     unknown = [other for other in node.fields if other not in properties]
     slip = next(
         (other for other in unknown if other in SLIPS.get(name, ()) or suggest(other, [name])), ""
@@ -218,7 +264,13 @@ def _missing(
     else:
         hint = missing_hint(name, unknown) or FORMS.get(name) or f"{name}: {about}"
     span = node.keys[slip].span if slip else key or (node.span if owner != WHOLE else node.head)
-    return Diagnostic("policy.schema", f"{owner} has no {name!r}", span, hint)
+    problem = Diagnostic("policy.schema", f"{owner} has no {name!r}", span, hint)
+    meant = None
+    if slip:
+        meant = node.renamed(slip, name)
+    elif name == "config" and unknown:
+        meant = node.gathered(unknown, name)
+    return _Lack(violation.path, node, name, problem, meant)
 
 
 def _selection(node: Fields) -> str | None:

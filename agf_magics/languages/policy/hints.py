@@ -142,6 +142,8 @@ def hint_for(violation: Violation, node: Node) -> str | None:
         return condition_hint(str(path[-1]), violation.found)
     if path[-1:] in (("steps",), ("agents",), ("routes",)) and isinstance(node, Fields):
         return f"begin each entry with a dash: - {next(iter(node.fields), 'agent')}: …"
+    if path[-1:] in (("steps",), ("agents",)) and isinstance(violation.found, str):
+        return f"write {path[-1]}: [{{{_ENTRIES[path[-1]].format(violation.found)}}}]"
     if path[-2:-1] and path[-2] in _ENTRIES and isinstance(violation.found, str):
         return f"write - {_ENTRIES[path[-2]].format(violation.found)}"
     return _of_scalar(violation, node) if isinstance(node, Scalar) else None

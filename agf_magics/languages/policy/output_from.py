@@ -7,14 +7,14 @@ equals a strategy. Every form is a step that reads the outputs of the agents, so
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from ...flow.expressions import Computed
 from ...flow.protocols import Frame, Name, Ref
 from ...flow.step import Step
 from ...flow.steps import Compute, Invoke
-from ...text.diagnostics import Diagnostics
+from ...text.diagnostics import Diagnostic
 from ...text.source import Span
 from ...text.suggestions import suggest
 from ...text.yaml.nodes import Fields, Node
@@ -35,24 +35,17 @@ class Choice(NamedTuple):
     """The name of the agent or the transform."""
 
 
-def read_choice(
-    node: Node | None, default: Choice, aliases: Sequence[str], problems: Diagnostics
-) -> Choice:
-    """Read the ``output_from`` of a policy whose steps have these aliases."""
-    choice = _read(node) or default
-    if choice.kind == "agent" and choice.name not in aliases:
-        hint = suggest(
-            choice.name,
-            (*dict.fromkeys(aliases), *STRATEGIES),
-            "the agents of steps and the strategies",
-        )
-        problems.error(
-            "policy.output-from", f"no step runs the agent {choice.name!r}", choice.span, hint
-        )
-    return choice
+def unknown_agent(choice: Choice, aliases: Sequence[str]) -> Iterator[Diagnostic]:
+    """The error of a choice of an agent that is not among the ``aliases`` of the steps."""
+    if choice.name not in aliases:
+        names = (*dict.fromkeys(aliases), *STRATEGIES)
+        hint = suggest(choice.name, names, "the agents of steps and the strategies")
+        message = f"no step runs the agent {choice.name!r}"
+        yield Diagnostic("policy.output-from", message, choice.span, hint)
 
 
-def _read(node: Node | None) -> Choice | None:
+def read_choice(node: Node | None, default: Choice) -> Choice:
+    """Read the ``output_from`` of a policy."""
     if node is not None and type(node.value) is str:
         return (
             Choice(node.text, node.span)
@@ -64,7 +57,7 @@ def _read(node: Node | None) -> Choice | None:
             return Choice(word, value.span, value.text)
         if word == "strategy" and value.text in STRATEGIES:
             return Choice(value.text, value.span)
-    return None
+    return default
 
 
 def output_step(

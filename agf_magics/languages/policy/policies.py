@@ -118,7 +118,7 @@ def batch(policy: Policy) -> tuple[Step, ...]:
         policy.problems.add(problem)
     over = next((path for path in paths.values() if path.elements is not None), None)
     if over is None:
-        return ()
+        return (call,)  # refused: there is no list
     return (
         Each(
             id="batch",
@@ -156,10 +156,15 @@ def conditional(policy: Policy) -> tuple[Step, ...]:
     AGF-74)."""
     routes: dict[str, tuple[Condition, Step]] = {}
     aliases: dict[str, str | None] = {}
+    unread: list[Step] = []
+    """The calls of routes without a condition: the policy is refused."""
     for index, entry in enumerate(policy.config.entries("routes")):
         call = policy.step(entry, f"routes[{index}]", "route", (), None)
         when = entry.fields.get("when")
-        if call is None or when is None:
+        if call is None:
+            continue
+        if when is None:
+            unread.append(call)
             continue
         condition = policy.condition(when, ())
         label = condition.text
@@ -167,16 +172,14 @@ def conditional(policy: Policy) -> tuple[Step, ...]:
             label = f"{label} ({index + 1})"
         routes[label] = (condition, call)
         aliases[label] = alias_of(entry)
-    other = policy.config.scalar("default_agent")
-    default = None
-    if other and isinstance(other.value, str):
-        default = policy.call(other, "default_agent", {}, None, None)
-        aliases[_OTHERWISE] = other.value
+    default = _default_agent(policy)
+    aliases[_OTHERWISE] = default.label if default else None
     if not routes:
-        return ()
+        return (*unread, *([default] if default else ()))
     conditions = {label: condition for label, (condition, _) in routes.items()}
     pick = _route(policy.span("routes"), conditions, default is not None)
     return (
+        *unread,
         Choose(
             id="routes",
             word=policy.id.text,
@@ -190,6 +193,14 @@ def conditional(policy: Policy) -> tuple[Step, ...]:
             target=store_output(lambda frame: aliases.get(pick.evaluate(frame))),
         ),
     )
+
+
+def _default_agent(policy: Policy) -> Step | None:
+    """The call of the agent that runs if no route matches."""
+    alias = policy.config.scalar("default_agent")
+    if alias is None or not isinstance(alias.value, str):
+        return None
+    return policy.call(alias, "default_agent", {}, None, None)
 
 
 def vendor(policy: Policy) -> tuple[Step, ...]:

@@ -49,10 +49,10 @@ _PLACEHOLDER = re.compile(r"\{\{\{?\s*+([^{}]*+)\}?\}\}")
 
 def react(policy: Policy) -> tuple[Step, ...]:
     """Reason and act until the model answers (AGF-58)."""
+    _check_texts(policy)
     model = policy.config.scalar("model")
     if model is None:
         return ()
-    _check_texts(policy)
     session = _session(policy, model)
     word = policy.id.text
     span = policy.id.span

@@ -19,14 +19,14 @@ from ...schemas.violations import lacking
 from ...text.diagnostics import DefinitionError, Diagnostic, Diagnostics
 from ...text.source import Span
 from ...text.suggestions import suggest
-from ...text.yaml.nodes import Fields, Node, Scalar, is_text
+from ...text.yaml.nodes import Fields, Items, Node, Scalar, is_text
 from ..refused import with_refused_arguments
 from .action_space import ActionSpace
 from .frame import AgentInput
 from .input_mapping import Delivery
 from .interface import Interface
 from .matchers import Condition, condition
-from .output_from import Choice, read_choice
+from .output_from import Choice, read_choice, unknown_agent
 from .path import PARENT, Path, Where, parse_path, source_problem
 
 EARLIER: Mapping[str, str] = {
@@ -58,14 +58,19 @@ class Policy:
     aliases: Collection[str] = field(init=False)
     """The aliases of the local agents; without an action space, the aliases that steps name."""
     has_unread_step: bool = field(init=False)
-    """Whether the steps declare the agents, and one step names none."""
+    """Whether there is a step whose agent could not be read."""
 
     def __post_init__(self) -> None:
-        entries = (*self.config.entries("steps"), *self.config.entries("agents"))
-        named = [alias_of(entry) for entry in entries]
+        named = list[str | None]()
+        for node in map(self.config.fields.get, ("steps", "agents")):
+            if node is not None:
+                entries = node.items if isinstance(node, Items) else (node,)
+                named += (
+                    alias_of(entry) if isinstance(entry, Fields) else None for entry in entries
+                )
         aliases = self.space.agents if self.space.declared else dict.fromkeys(filter(None, named))
         object.__setattr__(self, "aliases", aliases)
-        object.__setattr__(self, "has_unread_step", None in named and not self.space.declared)
+        object.__setattr__(self, "has_unread_step", None in named)
 
     def number(self, key: str, otherwise: int) -> int:
         """The whole number at a key; in JSON Schema 5.0 is a whole number."""
@@ -158,8 +163,12 @@ class Policy:
         elif path.source in self.aliases:
             hint = EARLIER.get(self.id.text, problem.hint)
             self.problems.add(replace(problem, hint=hint))
-        # Otherwise the step with the misspelt key is reported, not the path that reads its output.
-        elif problem.code != "policy.unknown-alias" or not self.has_unread_step:
+        # Otherwise the step that could not be read is reported, not the path that reads its output.
+        elif (
+            problem.code != "policy.unknown-alias"
+            or self.space.declared
+            or not self.has_unread_step
+        ):
             self.problems.add(problem)
 
     def condition(self, node: Node, ran: Collection[str]) -> Condition:
@@ -170,7 +179,9 @@ class Policy:
 
     def output(self, default: Choice, aliases: Listed[str]) -> Choice:
         """``output_from``; a merge has one key for each alias (AGF-45, AGF-48)."""
-        choice = read_choice(self.config.fields.get("output_from"), default, aliases, self.problems)
+        choice = read_choice(self.config.fields.get("output_from"), default)
+        if choice.kind == "agent" and aliases and not self.has_unread_step:
+            self.problems.extend(unknown_agent(choice, aliases))
         if choice.kind == "merge":
             self.check_unique("merge has one key for each alias", "steps")
         return choice

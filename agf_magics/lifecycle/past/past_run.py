@@ -53,6 +53,7 @@ from ..storage.manifest import DefinitionText, Manifest, read_manifest
 from ..storage.relink import load_texts
 from ..storage.run_notes import describe_lost, describe_resumed
 from ..storage.saved_progress import restore_calls, restore_evaluated, restore_rows
+from ..storage.saved_turns import restore_turns
 from .comparison import ComparedRun, compare
 from .comparison_tables import Comparison
 from .find_call import find_call
@@ -197,6 +198,7 @@ class PastRun(BaseRun):
             has_rows = rows is not None
             has_times = has_rows and head.ended is not None
             restore_calls(progress, everything, head.clock, has_rows, has_times)
+            restore_turns(progress, everything)
             if rows is None:
                 restore_evaluated(progress, self._linked)
             for reply in uses(everything):

@@ -156,8 +156,8 @@ def restore_calls(
                 last = key
                 containers.update(map(key_of, [*around(key)][:-1]))
             # A key without a row belongs to a model's session, which is no step of a text.
-            if key in rows:
-                _add_call(rows[key], record, counts=not has_rows)
+            if key in rows and not has_rows:
+                _add_call(rows[key], record)
         while key and key not in rows:  # the time counts for the step around it
             key = key[:-1]
         if key:
@@ -269,15 +269,9 @@ def _add_dropped(progress: Progress, record: Record) -> None:
         progress.failures.append(Failure(record.at, error))
 
 
-def _add_call(row: Row, record: Record, counts: bool) -> None:
-    """Add a call to the turns of its row, and, where the row was not stored, to its counts."""
+def _add_call(row: Row, record: Record) -> None:
+    """Add a call to the counts of its row."""
     error = record.failure
-    if row.turns is not None:
-        row.turns.begin(record.at, record.kind, record.name)
-        if error is not None:
-            row.turns.fail(record.at)
-    if not counts:
-        return
     row.started += 1
     if error is None:
         row.finished += 1

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import operator
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import lru_cache
 from typing import Any, Final, NamedTuple, TypeGuard
 
@@ -137,6 +137,25 @@ class Fields(_Fields, _Compound):
             {name if key == slip else key: written for key, written in self.keys.items()},
             self.whole,
         )
+
+    def gathered(self, names: Collection[str], key: str) -> Fields:
+        """The mapping with the entries ``names`` in a mapping of their own at ``key``."""
+        outer = Fields({}, {}, self.whole)
+        inner = Fields({}, {}, self.whole)
+        for name, value in self.fields.items():
+            into = inner if name in names else outer
+            into.fields[name], into.keys[name] = value, self.keys[name]
+        outer.fields[key] = inner
+        outer.keys[key] = inner.keys[next(iter(inner.keys))]
+        return outer
+
+    def replace_by(self, other: Fields) -> None:
+        """Take over the entries of ``other``. Whoever looks into a node that was read as another
+        one must find what was read."""
+        self.fields.clear()
+        self.fields.update(other.fields)
+        self.keys.clear()
+        self.keys.update(other.keys)
 
     def inner(self, key: str) -> Fields:
         """The mapping at ``key``; an empty mapping if there is none."""

@@ -1,6 +1,7 @@
 """Reads tables in files (JSON lines, CSV, Parquet, data sets of pydantic-evals), a page at a time.
 
-A file is opened again by its path for each page.
+A file is opened again by its path for each page. If another program has saved it since, its pages
+would be pages of other rows: reading one is an error.
 """
 
 from __future__ import annotations
@@ -47,17 +48,12 @@ class FileRows(Rows):
         self.path = path
         self.length = 0
         try:
-            with open_file(path) as file:
-                facts = os.fstat(file.fileno())
-            self.state = facts.st_size, facts.st_mtime_ns
+            self.state = self._state_now()
             if state is not None and self.state != tuple(state):
-                message = f"{str(path)!r} has changed since the start of the run"
-                hint = "start a new run, or restore the file"
-                raise DefinitionError(Diagnostic("over.changed-file", message, hint=hint))
+                raise DefinitionError(self._changed)
             self.open()
         except UNUSABLE as error:
-            message = f"{str(path)!r} cannot be read: {path_error_reason(error)}"
-            raise DefinitionError(Diagnostic("over.file", message)) from None
+            raise DefinitionError(self._unreadable(error)) from None
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.path, self.state)
@@ -65,6 +61,42 @@ class FileRows(Rows):
     def open(self) -> None:
         """Find the columns and the places of the pages."""
         raise NotImplementedError
+
+    def read(self, page: int) -> list[Cells | StepError]:
+        """The rows of a page. Raises StepError if the file has changed since `open`, or cannot be
+        read any more."""
+        try:
+            self._refuse_change()
+            try:
+                rows = self.read_unchecked(page)
+            finally:  # also after an error, whose cause is that the file was saved meanwhile
+                self._refuse_change()
+        except UNUSABLE as error:
+            raise StepError(self._unreadable(error)) from None
+        return rows
+
+    def read_unchecked(self, page: int) -> list[Cells | StepError]:
+        """The rows of a page, if the file is as it was."""
+        raise NotImplementedError
+
+    def _state_now(self) -> tuple[int, int]:
+        with open_file(self.path) as file:
+            facts = os.fstat(file.fileno())
+        return facts.st_size, facts.st_mtime_ns
+
+    def _refuse_change(self) -> None:
+        if self._state_now() != self.state:
+            raise StepError(self._changed) from None
+
+    @property
+    def _changed(self) -> Diagnostic:
+        message = f"{str(self.path)!r} has changed since the start of the run"
+        hint = "start a new run, or restore the file"
+        return Diagnostic("over.changed-file", message, hint=hint)
+
+    def _unreadable(self, error: Exception) -> Diagnostic:
+        message = f"{str(self.path)!r} cannot be read: {path_error_reason(error)}"
+        return Diagnostic("over.file", message)
 
 
 class JsonLines(FileRows):
@@ -95,7 +127,7 @@ class JsonLines(FileRows):
         self.columns = tuple(counts)
         self.partial = frozenset(name for name, count in counts.items() if count < usable)
 
-    def read(self, page: int) -> list[Cells | StepError]:
+    def read_unchecked(self, page: int) -> list[Cells | StepError]:
         with open_file(self.path) as file:
             file.seek(self._starts[page])
             numbered = enumerate(_lines(file), self._lines[page])
@@ -137,7 +169,7 @@ class CsvFile(FileRows):
                 line = reader.line
             self._readers = [kinds[0][1] if kinds else str for kinds in possible]
 
-    def read(self, page: int) -> list[Cells | StepError]:
+    def read_unchecked(self, page: int) -> list[Cells | StepError]:
         with open_file(self.path) as file:
             reader = _CsvReader(file, self._starts[page], self._lines[page])
             return [
@@ -222,7 +254,7 @@ class Parquet(FileRows):
         read in order, so a row group, which may be the whole file, is decoded once. It is a list of
         at most one item, so that only one of several threads takes it."""
 
-    def read(self, page: int) -> list[Cells | StepError]:
+    def read_unchecked(self, page: int) -> list[Cells | StepError]:
         start = page * PAGE
         rows = list[Cells | StepError]()
         end = min(start + PAGE, self.length)
