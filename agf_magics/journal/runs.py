@@ -275,6 +275,7 @@ _is_end = checker(
 def records(store: Store, num: int, is_shown: bool = True) -> Iterator[Record]:
     """The records of a run, in order. ``is_shown``: see `read_records`. Raises JournalError."""
     with reading_texts(store) as connection, closing(connection.cursor()) as cursor:
+        store.refuse_deleted(connection, num)
         cursor.execute(f"{RECORDS} WHERE {OF_RUN} ORDER BY line", (num, num + ROOM))
         yield from read_records(cursor, is_shown)
 
@@ -317,7 +318,7 @@ def once_each(store: Store, num: int, keys: Iterable[tuple[str, ...]]) -> Iterab
     """The last record of each of the steps ``keys``, which run only once. Raises JournalError."""
     where = f"{OF_RUN} AND kind!='' AND at IN ({LISTED_VALUES}) ORDER BY line"
     cells = (num, num + ROOM, encode([encode(key) for key in keys]))
-    with store.reading() as connection:
+    with store.reading_run(num) as connection:
         rows = connection.execute(f"{RECORDS} WHERE {where}", cells)
         return {record.at: record for record in read_records(rows)}.values()
 

@@ -202,13 +202,12 @@ class ReportAnswers:
             for page in self.pages("table", ROWS_SHOWN, most_pages, **order):
                 pages.append(page)
                 # The reply that is in the file is changed, not a copy.
-                page |= {"before": "", "note": ""}  # nothing is compared without a kernel
+                page["before"] = ""  # nothing is compared without a kernel
                 total = page["total"]
                 if total > MOST_LISTED_ROWS:
                     page["total"] = MOST_LISTED_ROWS
-                    page["note"] = (
-                        f"The first {MOST_LISTED_ROWS} of {total:,} {which} are in this report."
-                    )
+                    note = f"The first {MOST_LISTED_ROWS} of {total:,} {which} are in this report."
+                    page["note"] = "; ".join(filter(None, (note, page["note"])))
         return pages
 
     def moments(self) -> bool:

@@ -52,6 +52,8 @@ MOST_PICTURE = 2_000_000
 """Bytes of a PNG that is embedded in a page; a larger picture is only named."""
 MOST_PICTURES = 12
 """Pictures in one value; their PNG bytes together have at most MOST_PICTURE bytes."""
+MOST_FRAME_ROWS = 10
+"""The most rows of a data frame."""
 MOST_FRAME = 100_000
 """The most characters of the HTML of a data frame."""
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -68,8 +70,8 @@ Shown = dict[str, Any]
 """A value as JSON: its ``kind`` and, by it, ``text`` (and ``block``: it has several lines; ``more``:
 how many lines it has after these; ``all``: the text of which it is a line; ``whole``: the number that
 was rounded; ``markdown``: a model wrote it); of a ``group`` or a ``grid`` the title, the first parts or
-rows and how many more there are; of a ``frame``, a data frame, its own HTML and text; of a ``png`` its
-data."""
+rows and how many more there are; of a ``frame``, a data frame, the own HTML and text of its first rows and
+columns, and how many more there are; of a ``png`` its data."""
 
 
 def value_json(
@@ -294,21 +296,19 @@ def _grid(rows: list[Value], count: int, is_exact: bool = False) -> Shown | None
     cells_of = tuple(
         tuple(_cell(row[key], is_exact) if key in row else "" for key in kept) for row in first
     )
-    more = [
-        counted(count, noun)
-        for count, noun in (
-            (count - len(first), "more row"),
-            (len(columns) - len(kept), "more column"),
-        )
-        if count
-    ]
     return {
         "kind": "grid",
         "title": counted(count, "row"),
         "columns": tuple(line(key, 60) for key in kept),
         "rows": cells_of,
-        "more": " and ".join(more),
+        "more": _left_out(count - len(first), len(columns) - len(kept)),
     }
+
+
+def _left_out(rows: int, columns: int) -> str:
+    """The rows and columns of a table that are not shown: ``5 more rows and 1 more column``."""
+    counts = ((rows, "more row"), (columns, "more column"))
+    return " and ".join(counted(count, noun) for count, noun in counts if count > 0)
 
 
 def _cell(value: Value, is_exact: bool) -> str:
@@ -325,11 +325,12 @@ def _frame(value: Value) -> Shown | None:
         count, columns = value.shape
         title = f"DataFrame · {counted(count, 'row')} × {counted(columns, 'column')}"
         try:
-            few = value.head(10)
+            few = value.head(MOST_FRAME_ROWS)
             few = few.iloc[:, :MOST_COLUMNS] if library == "pandas" else few[:, :MOST_COLUMNS]
             page = re.sub(r"<style(?>(?:[^<]|<(?!/?style))*)</style>", "", few._repr_html_() or "")
             shown = {"html": plain(page, MOST_FRAME), "text": plain(str(few), MOST_TEXT)}
-            return {"kind": "frame", "title": title, **shown}
+            more = _left_out(count - MOST_FRAME_ROWS, columns - MOST_COLUMNS)
+            return {"kind": "frame", "title": title, **shown, "more": more}
         except Exception as error:  # a cell may be any object, with any repr
             note_given_up(__name__, "a table is shown by its name", error, DEBUG)
             return _words(title)
@@ -420,7 +421,8 @@ def shown_html(shown: Shown, key: str = "", is_open: bool = False, is_whole: boo
             )
         case "frame":
             page = f"<pre>{html(shown['text'])}</pre>" if is_whole else shown["html"]
-            return details(key + html(title), page, opened)
+            more = f"… {html(shown['more'])}" if shown["more"] else ""
+            return details(key + html(title), page + more, opened)
     return (
         f'{key}<div><img alt="{html(title)}" style="max-width:100%;height:auto" '
         f'src="data:image/png;base64,{shown["data"]}"></div>'
@@ -457,7 +459,8 @@ def _text(shown: Shown) -> list[str]:
             more = [f"… {shown['more']}"] if shown["more"] else []
             return [*table_text(shown["columns"], shown["rows"]), *more]
         case "frame":
-            return [shown["title"], *shown["text"].split("\n")]
+            more = [f"… {shown['more']}"] if shown["more"] else []
+            return [shown["title"], *shown["text"].split("\n"), *more]
     more = [f"… and {counted(shown['more'], 'more line')}"] if shown.get("more") else []
     return [*str(shown["text"]).split("\n"), *more]
 

@@ -112,6 +112,10 @@ class Run:
         self.progress = progress_of(load(DIGEST), failed() if error else [*halfway(), ev.RunEnded(2.0, "ok")])
         self.status = self.progress.status
 
+    @property
+    def table(self) -> Any:
+        raise agf.DefinitionError(agf.Diagnostic("over.no-rows", "this run is not a run over a table"))
+
 
 def squeezed(text: str) -> str:
     return re.sub(r"\s+", " ", text)

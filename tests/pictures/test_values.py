@@ -131,6 +131,20 @@ def test_only_the_library_s_own_class_may_write_html() -> None:
     assert "<script>" not in value_html(DataFrame({"a": [1]})) + value_html(Liar())
 
 
+@pytest.mark.parametrize(
+    ("rows", "columns", "more"),
+    [(10, 12, ""), (11, 12, "1 more row"), (10, 15, "3 more columns"), (1000, 13, "990 more rows and 1 more column")],
+)
+@pytest.mark.parametrize("library", [pandas, polars])
+def test_a_data_frame_says_what_it_leaves_out(library: Any, rows: int, columns: int, more: str) -> None:
+    frame = library.DataFrame({f"c{number}": range(rows) for number in range(columns)})
+    for is_whole in (False, True):  # on the page, and in a report
+        page = shown_html(value_json(frame), is_whole=is_whole)
+        assert page.endswith(f"… {more}</details>" if more else "</details>")
+        assert page.count("more ") == more.count("more ")
+    assert value_text(frame).split("\n")[-1].endswith(more)
+
+
 def test_a_frame_whose_cells_cannot_be_shown_is_named() -> None:
     frame = pandas.DataFrame({"a": [Opaque()]})
     assert value_text(frame) == "DataFrame · 1 row × 1 column"

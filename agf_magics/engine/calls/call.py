@@ -164,7 +164,7 @@ async def _make_journaled(ready: ReadyCall, journal: Journal, started: StartedCa
     journal.running[started.key] = started
     try:
         value = await _make_call(ready)
-    # The worker of a call with an effect was lost. The loss is not an outcome, so it is not journaled.
+    # Nobody knows the outcome of a call with an effect, so it is not journaled.
     except Unanswered:
         raise
     except StepError as error:
@@ -385,7 +385,8 @@ def value_of(site: CallSite[Invoke], result: Result, callee: UserCallable, kind:
     or if its result is not a value."""
     ok, value = result
     if not ok:
-        raise failure(site, callee.name, kind, value, chose_thread=callee.where is None)
+        chose_thread = callee.where is None
+        raise failure(site, callee.name, kind, value, chose_thread, has_effect(callee))
     if type(value) in ATOMS:
         return value
     try:

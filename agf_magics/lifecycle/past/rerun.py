@@ -25,6 +25,7 @@ from ...flow.step_path import is_within
 from ...flow.steps import Branches, Each, path_to
 from ...flow.steps import Sequence as Steps
 from ...journal.calls.reuse import EarlierRun, Reuse
+from ...journal.database.errors import as_definition_errors
 from ...journal.records.records import Record
 from ...journal.runs import changed_objects, records
 from ...limits.limits import Limits
@@ -103,11 +104,12 @@ def rerun_from(
         place = place_in_journal(earlier)
         assert place is not None, "`find_ended` has checked it"
         store, num = place
-        with store.reading() as connection:
-            changed = changed_objects(connection, num)
-        results = [(EarlierRun(earlier.run_id, changed), _before(earlier, key))]
-        reading = reader_of_results(store, state_of(again).flow_input.input)
-        again.journal.reuse = Reuse(earlier.run_id, results, *reading)
+        with as_definition_errors():
+            with store.reading_run(num) as connection:
+                changed = changed_objects(connection, num)
+            results = [(EarlierRun(earlier.run_id, changed), _before(earlier, key))]
+            reading = reader_of_results(store, state_of(again).flow_input.input)
+            again.journal.reuse = Reuse(earlier.run_id, results, *reading)
     start_on_engine(again)
     return again
 

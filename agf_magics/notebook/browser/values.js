@@ -14,7 +14,7 @@ function valueElement(value, whole) {
     case "group": return details(value.title, [
       element("ul", {}, value.parts.map(([key, part]) => element("li", {}, key == null ? "" : keyElement(key), valueElement(part)))),
       value.more ? `… ${number(value.more)} more` : ""], value.parts.length <= 12);
-    case "frame": return details(value.title, [value.html ? sandboxed(value) : element("pre", {}, value.text)]);
+    case "frame": return details(value.title, [value.html ? sandboxed(value) : element("pre", {}, value.text), value.more ? `… ${value.more}` : ""]);
   }
   return element("pre", {}, "—");
 }
