@@ -512,7 +512,7 @@ def test_run_from_here_is_a_new_run_that_reuses_what_came_before(journaled: Kern
         content = journaled.next()["content"].get("data", {}).get("content")
         if isinstance(content, dict) and "type" in content:
             page.messages.append(content)
-    assert page.get("run")["note"].startswith("1 call reused from again-")
+    assert re.fullmatch(r"run from 'b' of again-\S+; 1 call reused", page.get("run")["note"])
     wrong = page.ask("rerun", step="steps[5]")
     assert not wrong["ok"]
     assert "has no step 'steps[5]'" in wrong["why"]

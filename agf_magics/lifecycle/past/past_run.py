@@ -42,7 +42,7 @@ from ...journal.shared_runs import copied
 from ...languages.over import OVER
 from ...pictures.call_words import name_place
 from ...settings.settings import current
-from ...text.diagnostics import AgfError, Diagnostic, StepError, refused
+from ...text.diagnostics import AgfError, DefinitionError, Diagnostic, StepError, refused
 from ...text.replaced_file import replaced_file
 from ...text.source import Source
 from ...values.value import Value
@@ -116,18 +116,23 @@ class PastRun(BaseRun):
 
     @property
     def note(self) -> str:
-        """The notes about the run: why it is incomplete and how to resume it, how often it was
-        resumed, and what the journal lacks. Usually empty."""
+        """The notes about the run: why it is incomplete and how to resume it, which run it repeats
+        from which step, how often it was resumed, and what the journal lacks. Usually empty."""
         head = self._row.head
         resume = self.how_to_continue
+        begun = ""
+        with suppress(DefinitionError):  # the manifest is damaged
+            begun = self.order.note
         if self._imported:
-            return "; ".join(filter(None, (f"from {self._imported}", describe_lost(head.lost))))
+            parts = (f"from {self._imported}", begun, describe_lost(head.lost))
+            return "; ".join(filter(None, parts))
         why = {
             "interrupted": "its process ended before it did",
             "waiting": "it waits for an answer",
         }.get(self.status)
         parts = (
             f"{why}: {resume}" if why else resume and f"{resume} resumes it",
+            begun,
             describe_resumed(head.times_resumed),
         )
         return "; ".join(filter(None, (*parts, describe_lost(head.lost))))

@@ -195,7 +195,7 @@ def _resume_row(
     workers, about_workers = find_workers(options, linked)
     context, moved = _context(order, registry, head.run_id)
     flow_input = FlowInput(_input_again(order, settle_input(input, flow), run_id), None, context)
-    options = replace(options, limits=limits_of_run(options.limits, order.limits))
+    options = replace(options, limits=limits_of_run(options.limits, order.limits), note=order.note)
     state = RunState(
         *(linked, flow_input, options, problems),
         run_id=head.run_id,

@@ -95,6 +95,9 @@ class Manifest(NamedTuple):
     """The path of the notebook that started the run; empty if unknown."""
     functions: Mapping[str, Mapping[str, str]]
     """The digests of the parts of a callee's function, by its name."""
+    note: str = ""
+    """What a person must know about the start of the run: which run it repeats from which step, which
+    rows of a table it has."""
 
 
 def write_manifest(state: RunState, journal: Journal, grant: Grant) -> str:
@@ -120,6 +123,7 @@ def write_manifest(state: RunState, journal: Journal, grant: Grant) -> str:
         "identity": grant.identity,
         "tools": sorted(grant.tools) if grant.tools is not None else None,
         "barred": sorted(grant.barred | grant.only_if_asking),
+        **({"note": state.options.note} if state.options.note else {}),
     }
     return encode(manifest)
 
@@ -181,6 +185,7 @@ def _manifest_of(row: RunRow, trust: bool | None) -> Manifest:
         version=stored["version"],
         notebook=stored["notebook"],
         functions=stored["functions"],
+        note=stored.get("note", ""),
     )
 
 
@@ -263,7 +268,13 @@ class _StoredText(_Offered):
     session: tuple[str, str] | None
 
 
-class _Stored(TypedDict):
+class _Noted(TypedDict, total=False):
+    """The key that a manifest may lack."""
+
+    note: str
+
+
+class _Stored(_Noted):
     """The form of a manifest. A session is built (``made``), and the flow of the run is not. An
     input that is not JSON has a preview, and a signature or the reason why it is not stored."""
 

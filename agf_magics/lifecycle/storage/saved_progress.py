@@ -53,8 +53,8 @@ follows them, unless it is 0."""
 Times = defaultdict[Key, list[tuple[float, float]]]
 """The begin and the end of each call of each row, in seconds since 1970."""
 
-MOST_ITEMS = 15
-"""The most items of a list that is cut: so few that a view also shows the sentence behind them."""
+MOST_PARTS = 40
+"""The number of parts in the preview of a value."""
 
 _counts_of = attrgetter(*COUNTS)
 _others_of = attrgetter(*OTHERS)
@@ -123,11 +123,8 @@ def _row(row: Row, secrets: Secrets, zero: float) -> list[Any]:
 
 
 def _preview(value: Value, secrets: Secrets) -> Value:
-    """The first parts of a value. A list that is cut says how many items it lacks."""
-    shown = secrets.shown(preview(secrets.shown(value), 3, [40]))
-    if type(value) is list and type(shown) is list and len(shown) < len(value):
-        shown = [*shown[:MOST_ITEMS], f"… {len(value) - len(shown[:MOST_ITEMS]):,} more"]
-    return shown
+    """The first parts of a value."""
+    return secrets.shown(preview(secrets.shown(value), 3, [MOST_PARTS]))
 
 
 def restore_calls(

@@ -253,7 +253,7 @@ def _step(run: AnyRun, arguments: Mapping[str, Any]) -> Json:
         "many": _is_many(row),
         "elements": isinstance(row.step, Each | Fold | Repeat)
         and not getattr(row.step, "session", False),
-        "evaluates": evaluates(row.step) and has_calls,
+        "evaluates": _title_of_evaluations(row) if evaluates(row.step) and has_calls else "",
         "opens": isinstance(row.step, Invoke) and row.step.kind == "tool" and has_calls,
     }
     if row.step.span is not None:
@@ -272,6 +272,11 @@ def _step(run: AnyRun, arguments: Mapping[str, Any]) -> Json:
             [line(part, 20), plain(run.secrets.text(text), MOST_PRINTED)] for part, text in parts
         ]
     return facts | (_values_of_many(run, row) if _is_many(row) else _values(run, row))
+
+
+def _title_of_evaluations(row: Row) -> str:
+    """What a called flow got is its input, as that of a tool."""
+    return "Input" if isinstance(row.step, Invoke) else "Values"
 
 
 def session_of(run: AnyRun, row: Row) -> str:
