@@ -44,7 +44,7 @@ from ..runner import CallSite, ShapeResult, clock
 from ..threads.user_code import Result
 from . import dry_run as dry
 from .approvals import ask_permission
-from .arguments import check, permit
+from .arguments import permit
 from .failures import (
     RESULT,
     check_stored,
@@ -89,8 +89,8 @@ async def call_tool(site: CallSite[Invoke], tool: Tool) -> Value:
         is_recorded = reply.is_recorded
         if reply.result is not None:
             return reply.result[0]
-        if reply.arguments:
-            arguments = check(site, tool, {**arguments, **reply.arguments})
+        if reply.arguments is not None:
+            arguments = reply.arguments
             run.secrets.receive(tool, arguments)
     if not step.awaited:
         return await _fire_and_forget(site, tool, arguments, is_recorded)
