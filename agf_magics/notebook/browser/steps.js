@@ -320,7 +320,7 @@ class StepList {
   }
 
   // It is in sight in the page, too.
-  point(i) {
+  bring(i) {
     this.scrollTo(i, true);
     this.draw();
     this.elements.get(i)?.scrollIntoView({ block: "nearest" });
