@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import agf_magics as agf
+from agf_magics.catalog.builtin.install import install
 from agf_magics.engine.host.background_calls import count_background_calls
 from agf_magics.flow.steps import Invoke
 from agf_magics.lifecycle.forecasts.stale import Stale
@@ -589,6 +590,43 @@ def test_a_step_that_reads_an_edited_step_is_marked_with_the_reason(language: st
     if language == "pipeline":
         assert reasons[2] == ("depends", "it reads total, which depends on orders, which changed")
         assert "2 steps would run again; 1 without calls may get other values" in marked.summary
+
+
+AGENT_EDITS: dict[str, tuple[dict[str, Any], str]] = {
+    "its tool": ({"add": 2}, "the code of its tool 'bump' was edited"),
+    "what its tool reads": ({"by": 3}, "its tool 'bump' reads by, which changed"),
+    "the agent": ({"twice": True}, "the code of its function was edited"),
+    "both": ({"twice": True, "add": 2}, "the code of its function was edited; the code of its tool 'bump' was edited"),
+}
+
+
+@pytest.mark.parametrize("is_named", [True, False])
+@pytest.mark.parametrize("edit", AGENT_EDITS)
+def test_the_reason_names_the_tool_of_an_agent_that_was_edited(edit: str, is_named: bool) -> None:
+    def registry(add: int = 1, by: int = 1, twice: bool = False) -> agf.Registry:
+        registry = agf.Registry()
+        bump = (lambda n: n + by + 1) if add == 1 else (lambda n: n + by + 2)
+        asks = (lambda prompt, tools: tools["bump"](n=1)) if not twice else (lambda prompt, tools: tools["bump"](n=2))
+        agf.tool(bump, name="bump", registry=registry)
+        agf.agent(asks, name="asks", tools=["bump"] if is_named else None, registry=registry)
+        agf.define("pipeline: p\nsteps:\n- agent: {identity: asks, prompt: x, output: a}\n", registry=registry)
+        return registry
+
+    run = agf.run("p", registry=registry())
+    keywords, why = AGENT_EDITS[edit]
+    (row,) = agf.stale(run, registry=registry(**keywords))
+    assert (row["state"], row["why"]) == ("again", why)
+
+
+def test_an_agent_that_is_offered_no_built_in_tool_can_be_reused_beside_them() -> None:
+    registry = agf.Registry()
+    agf.tool(lambda n: n + 1, name="bump", registry=registry)
+    agf.agent(lambda prompt, tools: tools["bump"](n=1), name="asks", registry=registry)
+    install(registry, folder=Path.cwd, allow_shell=lambda: False)
+    assert "file__read" in registry.tools
+    agf.define("pipeline: p\nsteps:\n- agent: {identity: asks, prompt: x, output: a}\n", registry=registry)
+    run = agf.run("p", registry=registry)
+    assert [(row["state"], row["why"]) for row in agf.stale(run, registry=registry)] == [("reused", "")]
 
 
 def test_a_step_without_calls_that_was_edited_is_marked_and_what_reads_it() -> None:
