@@ -417,6 +417,11 @@ class Journal:
         dollars; None: unknown."""
         self._later(*self.rows.mark("used", key, shown=encode([tokens, cost])), self._break)
 
+    def note_paid(self, key: CallKey, model: str, usage: Mapping[str, Any]) -> None:
+        """Write, without waiting, the ``usage`` of an unusable reply of ``model``, for the limits of
+        a later session."""
+        self._later(*self.rows.mark("paid", key, model, encode({"usage": usage})), self._break)
+
     def compare_sequence(self, key: CallKey, sequence: SequenceRow) -> SequenceRow | None:
         """Write, without waiting, which sequence a fan-out has. Returns the row of an earlier session
         if that had a different sequence, else None."""
