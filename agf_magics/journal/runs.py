@@ -11,7 +11,7 @@ from contextlib import closing, contextmanager
 from typing import Annotated, Any, NamedTuple
 
 from ..flow.progress.pauses import Pauses, paused
-from ..flow.progress.rows import PRICE
+from ..flow.progress.usage import PRICE
 from .calls.changed_objects import CALL, changed_in
 from .codec.json_texts import encode
 from .codec.signatures import checksum

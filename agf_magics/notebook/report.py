@@ -29,7 +29,7 @@ from ..lifecycle.runs.run import Run
 from ..lifecycle.scoring.table_comparison import TableComparison
 from ..lifecycle.table_runs.table import LABEL
 from ..pictures import theme as look
-from ..pictures.amounts import counted
+from ..pictures.amounts import counted, duration
 from ..pictures.diagram import Diagram
 from ..pictures.layout.graphviz import NoPicture
 from ..pictures.pages.parts import chip, header_html, shown_status
@@ -427,7 +427,7 @@ def _step(row: Row, answers: ReportAnswers) -> Iterator[str]:
     if facts is None:
         yield "<p>left out</p>"
         return
-    parts = (facts["took"], facts["counted"], facts["why"], facts.get("note"))
+    parts = (duration(row.seconds), facts["counted"], facts["why"], facts.get("note"))
     summary = " · ".join(filter(None, parts))
     yield f'<p class="dim">{html(summary)}</p>' if summary else ""
     yield _error(facts)

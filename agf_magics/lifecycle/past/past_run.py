@@ -16,7 +16,7 @@ from ...engine.linking.linked import Linked
 from ...engine.linking.sessions import recorded_session
 from ...flow.flow import Flow
 from ...flow.progress.progress import Progress, count_use
-from ...flow.progress.rows import Usage, one_reply
+from ...flow.progress.usage import Usage, one_reply
 from ...flow.step_path import StepPath, format_path
 from ...flow.steps import calls
 from ...journal import runs
@@ -200,7 +200,9 @@ class PastRun(BaseRun):
         try:
             if (rows := self._decode(self._row.tree)) is not None:
                 restore_rows(progress, rows)
-            restore_calls(progress, everything, head.clock, has_rows=rows is not None)
+            has_rows = rows is not None
+            has_times = has_rows and head.ended is not None
+            restore_calls(progress, everything, head.clock, has_rows, has_times)
             restore_turns(progress, everything)
             if rows is None:
                 restore_evaluated(progress, self._linked)

@@ -15,7 +15,8 @@ from ...engine.linking.linked import Linked
 from ...flow.flow import Flow
 from ...flow.progress.events import Event
 from ...flow.progress.progress import Progress
-from ...flow.progress.rows import Row, Usage
+from ...flow.progress.rows import Row
+from ...flow.progress.usage import Usage
 from ...journal.calls.reuse import Reuse
 from ...journal.database.errors import JournalError
 from ...journal.database.store import Store

@@ -137,8 +137,8 @@ class Panel {
   // The first line. State and counters are those of the row, which an update brings before the kernel is asked.
   head() {
     const { step } = this, { chosen } = this.view, row = this.state.rows[chosen], look = this.state.look(chosen);
-    const took = step.attempts ? `${step.worked} in ${number(step.attempts.length)} attempts, ${step.took} from first to last` : step.took;
-    const facts = [took, row[Now.counted], step.why].filter(Boolean).join(" · ");
+    const { took, within } = this.state.tookOf(chosen), attempts = step.attempts ? ` in ${number(step.attempts.length)} attempts` : "";
+    const facts = [took && took + attempts + within, row[Now.counted], step.why].filter(Boolean).join(" · ");
     const color = `color-mix(in srgb, ${look.color} 45%, var(--jp-ui-font-color1, CanvasText))`;
     return element("div", { class: "facts", title: step.id }, element("span", { style: { color, fontWeight: 600 } }, row[Now.words] || `${look.mark} ${look.word}`),
       [facts, step.does, this.within(chosen)].filter(Boolean).map(text => ` · ${text}`).join(""));
