@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property, partial
 from itertools import chain, compress
 from pathlib import Path
@@ -16,6 +17,7 @@ from typing import Any, Protocol
 
 from ...compat.imports import installed_only
 from ...flow.progress.progress import Progress
+from ...journal.codec.json_texts import encode
 from ...journal.database.errors import DeletedRun, JournalError, as_definition_errors, unusable
 from ...journal.database.store import Store
 from ...journal.records.columns import read_columns, write_column
@@ -31,14 +33,14 @@ from ...pictures.value_line import cell_text
 from ...text.diagnostics import DefinitionError, Diagnostic, StepError
 from ...text.source import UNUSABLE, Source, path_error_reason, unwritable_reason
 from ...values.tables.data_frames import in_pandas_form, in_polars_form
-from ...values.tables.rows import Rows
-from ...values.value import Value
+from ...values.tables.rows import Rows, cell
+from ...values.value import Value, type_name
 from ..input.fields import fields_of
 from ..run_internals import definition_of, input_of, place_in_journal
 from .evaluation_report import evaluation_report
 from .saving import WRITERS, arrow_table
 from .score_table import Scores
-from .table_row import Cells, LostInput, TableRow, Unstored, as_mapping, not_stored
+from .table_row import Cells, LostInput, TableRow, Unstored, as_mapping, not_stored, places_text
 
 TABLE = ("not a file of rows", (".csv", ".jsonl", ".parquet"))
 FIGURES = ("no file for a report", (".html", ".json"))
@@ -191,8 +193,8 @@ class RowTable:
 
     def column_of(self, name: str) -> str:
         """The name of a column about the run (``name``, required): ``status`` is ``run.status``
-        where the input has that column."""
-        return f"run.{name}" if name in self.terms.columns else name
+        where the input has that column, ``run.run.status`` where it has both."""
+        return _free_name("run.", name, self.terms.columns)
 
     @cached_property
     def _taken(self) -> frozenset[str]:
@@ -209,18 +211,36 @@ class RowTable:
     def add_column(self, name: str, values: Sequence[Value]) -> None:
         """Add a column, or replace one that was added: ``name`` and a value for each row
         (``values``), both required. The journal keeps it with the run. A column of the output that
-        has this name gets the name ``output.NAME``. Raises ValueError for any other column's name."""
+        has this name gets the name ``output.NAME``. A number of NumPy is a number, a date a text in
+        ISO form. Raises ValueError for any other column's name, DefinitionError
+        ``over.cannot-hold`` for a value that has no such form."""
         if name in self._taken:
             raise ValueError(f"the table has a column {name!r}: choose another name")
         if len(values) != len(self):
             raise ValueError(f"a column here has {len(self):,} values, not {len(values):,}")
-        self.added[name] = dict(enumerate(map(self.run.secrets.shown, values)))
+        cells = [self._added_cell(name, place, value) for place, value in enumerate(values)]
+        self.added[name] = dict(enumerate(map(self.run.secrets.shown, cells)))
         try:
             self._keep_column(name, self.added[name], new=True)
         except DeletedRun as error:
             raise unusable(error) from None
         except JournalError:
             pass  # without a writable journal (it may be a colleague's), this table still has them
+
+    def _added_cell(self, name: str, place: int, value: Value) -> Value:
+        """A value as the journal keeps it: JSON, or what has an obvious form there, as the cells of
+        a table that is given. Raises DefinitionError."""
+        with suppress(TypeError, ValueError, RecursionError):
+            encode(value)
+            return value
+        with suppress(TypeError, ValueError, RecursionError):
+            plain = cell(value)
+            encode(plain)
+            return plain
+        message = f"an added column cannot hold {type_name(value)}: "
+        message += places_text([(self.number_of(place), name)])
+        hint = "add numbers, texts, lists and mappings of them"
+        raise DefinitionError(Diagnostic("over.cannot-hold", message, hint=hint))
 
     def label(self, place: int, text: str | None) -> None:
         """Label a row: what a person says about it, in the column ``label``.
@@ -246,8 +266,7 @@ class RowTable:
     @cached_property
     def label_column(self) -> str:
         """The name of the column of labels: ``label``, or ``run.label`` if the table has one."""
-        own_columns = {*self.columns} - {*self.added}
-        return "run." + LABEL if LABEL in own_columns else LABEL
+        return _free_name("run.", LABEL, {*self.columns} - {*self.added})
 
     def _keep_column(self, name: str, values: Mapping[int, Value], new: bool) -> None:
         if (place := place_in_journal(self.run)) is not None:
@@ -364,7 +383,14 @@ class RowTable:
     def _outputs(self, row: TableRow, shown: bool) -> Cells:
         taken = self._taken | self.added.keys()
         cells = row.returned_cells(shown)
-        return {f"output.{n}" if n in taken else n: value for n, value in cells.items()}
+        clashing = cells.keys() & taken
+        if not clashing:
+            return dict(cells)
+        taken |= cells.keys()
+        return {
+            _free_name("output.", name, taken) if name in clashing else name: value
+            for name, value in cells.items()
+        }
 
     def _row(self, place: int, outcome: RowOutcome) -> TableRow:
         record = outcome.record
@@ -486,6 +512,14 @@ class RowTable:
     def __repr__(self) -> str:
         about, columns, cells = self._displayed()
         return "\n".join([about, *table_text(columns, cells)])
+
+
+def _free_name(prefix: str, name: str, taken: Container[str]) -> str:
+    """``name`` with ``prefix`` before it as often as is necessary: a table that was saved and is run
+    over again has the names with one."""
+    while name in taken:
+        name = prefix + name
+    return name
 
 
 def terms_of(run: RunOfRows) -> OverTerms:
