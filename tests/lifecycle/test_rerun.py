@@ -169,7 +169,7 @@ def test_the_edited_definition_runs_and_the_run_says_what_it_reused(world: World
     world.file.unlink()
     again = agf.rerun(run.run_id, "steps[1]", registry=world.registry)
     assert world.calls == ["edited"]
-    assert again.note == f"1 call reused from {run.run_id}"
+    assert again.note.endswith(f" of {run.run_id}; 1 call reused")
     assert again.run_id != run.run_id
     assert agf.runs(run.run_id).output == "SECOND"
 

@@ -14,7 +14,8 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 import agf_magics as agf
 from agf_magics.flow.progress.events import Progressed
 from agf_magics.flow.progress.progress import Progress
-from agf_magics.flow.progress.rows import Arriving, Row, one_reply
+from agf_magics.flow.progress.rows import Arriving, Row
+from agf_magics.flow.progress.usage import one_reply
 from agf_magics.pictures.pages.parts import headline
 from agf_magics.pictures.pages.updates import Updates, describe_tree
 from agf_magics.pictures.row_words import (

@@ -24,6 +24,7 @@ from numbers import Real
 from typing import NamedTuple, TypeVar
 
 from ...text.raised import attribute, is_a, kind_of
+from .outcome_unknown import OutcomeUnknown
 
 T = TypeVar("T")
 
@@ -96,8 +97,8 @@ class Retry:
 
 def repeats(retry: Retry, error: BaseException) -> bool:
     """Whether a call that failed with ``error`` is made again."""
-    # After a timeout the first call may still run, so a second one would run beside it.
-    if attribute(error, "__dict__", {}).get("left_running") is not None:
+    # The first call may still run, so a second one would run beside it.
+    if is_a(error, OutcomeUnknown):
         return False
     status = status_of(error)
     if status is not None:

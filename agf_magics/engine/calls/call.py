@@ -44,7 +44,7 @@ from ..runner import CallSite, ShapeResult, clock
 from ..threads.user_code import Result
 from . import dry_run as dry
 from .approvals import ask_permission
-from .arguments import check, permit
+from .arguments import permit
 from .failures import (
     RESULT,
     check_stored,
@@ -89,8 +89,8 @@ async def call_tool(site: CallSite[Invoke], tool: Tool) -> Value:
         is_recorded = reply.is_recorded
         if reply.result is not None:
             return reply.result[0]
-        if reply.arguments:
-            arguments = check(site, tool, {**arguments, **reply.arguments})
+        if reply.arguments is not None:
+            arguments = reply.arguments
             run.secrets.receive(tool, arguments)
     if not step.awaited:
         return await _fire_and_forget(site, tool, arguments, is_recorded)
@@ -108,6 +108,9 @@ class ReadyCall(NamedTuple):
     arguments: dict[str, Value]
     grant: Grant
     """What the callee may use."""
+    contact: RunContact | None = None
+    """The contact that the tools of an agent or a policy use, which the call closes; None: there is
+    none, or that of a tool."""
 
 
 async def call(
@@ -118,16 +121,18 @@ async def call(
     grant: Grant | None = None,
     *,
     must_be_recorded: bool = False,
+    contact: RunContact | None = None,
 ) -> Value:
     """Call ``callee`` and journal the outcome, or take the outcome from the journal or from a
     recording.
 
     ``kind``: the kind of callee, for messages and codes. ``grant``: None: that of the step.
-    ``must_be_recorded``: whether the call may be taken from a recording alone.
+    ``must_be_recorded``: whether the call may be taken from a recording alone. ``contact``: see
+    `ReadyCall`.
     """
     run = site.run
     grant = site.scope.grant if grant is None else grant
-    ready = ReadyCall(site, callee, kind, arguments, grant)
+    ready = ReadyCall(site, callee, kind, arguments, grant, contact)
     # The definition does not tell a listener these callees and arguments. A callee that was picked
     # is announced where it is picked (invoke.py).
     if kind in ("model", "agent") and site.step.pick is None:
@@ -164,7 +169,7 @@ async def _make_journaled(ready: ReadyCall, journal: Journal, started: StartedCa
     journal.running[started.key] = started
     try:
         value = await _make_call(ready)
-    # The worker of a call with an effect was lost. The loss is not an outcome, so it is not journaled.
+    # Nobody knows the outcome of a call with an effect, so it is not journaled.
     except Unanswered:
         raise
     except StepError as error:
@@ -292,7 +297,7 @@ async def _begin_effect(
 
 async def _make_call(ready: ReadyCall) -> Value:
     """Make the call: where it belongs, with the rights of the callee and within its time."""
-    site, callee, kind, arguments, grant = ready
+    site, callee, kind, arguments, grant, contact = ready
     run = site.run
     host = run.host
     place = choose_place(callee, site.scope.concurrent, host)
@@ -305,20 +310,22 @@ async def _make_call(ready: ReadyCall) -> Value:
     # rights of a tool.
     outer_grant = granted.set(grant)
     prints = open_prints(run, site.path) if run.stream and kind != "model" else None
-    contact: RunContact | None = None
     if isinstance(callee, Tool) and callee.context:
         contact = RunContact(site, place)
         arguments = {**arguments, **contexts_of(callee, contact)}
+    begin = contact.begin if contact is not None else None
     try:
         throttle = callee.throttle if isinstance(callee, Tool) else None
         if throttle is None:
-            result = await host.make_call(place, callee.function, arguments, seconds, terms)
+            result = await host.make_call(place, callee.function, arguments, seconds, terms, begin)
         else:
 
             async def make() -> Result:
                 # Each attempt has arguments of its own, which the function may change.
                 call_arguments = isolate(arguments)
-                return await host.make_call(place, callee.function, call_arguments, seconds, terms)
+                return await host.make_call(
+                    place, callee.function, call_arguments, seconds, terms, begin
+                )
 
             result = await repeat_throttled(site, callee.name, throttle, make)
     finally:
@@ -385,7 +392,8 @@ def value_of(site: CallSite[Invoke], result: Result, callee: UserCallable, kind:
     or if its result is not a value."""
     ok, value = result
     if not ok:
-        raise failure(site, callee.name, kind, value, chose_thread=callee.where is None)
+        chose_thread = callee.where is None
+        raise failure(site, callee.name, kind, value, chose_thread, has_effect(callee))
     if type(value) in ATOMS:
         return value
     try:

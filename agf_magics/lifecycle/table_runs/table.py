@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from itertools import chain, compress
 from pathlib import Path
@@ -17,7 +16,6 @@ from typing import Any, Protocol
 
 from ...compat.imports import installed_only
 from ...flow.progress.progress import Progress
-from ...journal.codec.json_texts import encode
 from ...journal.database.errors import DeletedRun, JournalError, as_definition_errors, unusable
 from ...journal.database.store import Store
 from ...journal.records.columns import read_columns, write_column
@@ -25,22 +23,29 @@ from ...journal.records.records import Record
 from ...journal.row_records import RowOutcome, RowRecords
 from ...journal.secrets.masking import Secrets
 from ...languages.over import BODY, OVER, ROWS, SAME, OverTerms, inputs_of_row
-from ...pictures.amounts import counted
 from ...pictures.plain import untypeset
 from ...pictures.problems import brief_reason
-from ...pictures.text_tables import table_html, table_text
-from ...pictures.value_line import cell_text
 from ...text.diagnostics import DefinitionError, Diagnostic, StepError
 from ...text.source import UNUSABLE, Source, path_error_reason, unwritable_reason
 from ...values.tables.data_frames import in_pandas_form, in_polars_form
-from ...values.tables.rows import Rows, cell
-from ...values.value import Value, type_name
+from ...values.tables.rows import Rows
+from ...values.value import Value
 from ..input.fields import fields_of
 from ..run_internals import definition_of, input_of, place_in_journal
 from .evaluation_report import evaluation_report
 from .saving import WRITERS, arrow_table
 from .score_table import Scores
-from .table_row import Cells, LostInput, TableRow, Unstored, as_mapping, not_stored, places_text
+from .table_display import displayed_html, displayed_text
+from .table_row import (
+    Cells,
+    LostInput,
+    TableRow,
+    Unstored,
+    added_cell,
+    as_mapping,
+    free_name,
+    not_stored,
+)
 
 TABLE = ("not a file of rows", (".csv", ".jsonl", ".parquet"))
 FIGURES = ("no file for a report", (".html", ".json"))
@@ -63,9 +68,6 @@ def check_target(target: Path, kind: tuple[str, tuple[str, ...]]) -> None:
 
 PAGE = 1_000
 """Rows that are read at a time."""
-
-SHOWN = 20
-"""Rows that are displayed."""
 
 ABOUT = ("status", "error", "error_text", "seconds", "tokens", "cost")
 """The columns about a row's run."""
@@ -194,7 +196,7 @@ class RowTable:
     def column_of(self, name: str) -> str:
         """The name of a column about the run (``name``, required): ``status`` is ``run.status``
         where the input has that column, ``run.run.status`` where it has both."""
-        return _free_name("run.", name, self.terms.columns)
+        return free_name("run.", name, self.terms.columns)
 
     @cached_property
     def _taken(self) -> frozenset[str]:
@@ -218,7 +220,9 @@ class RowTable:
             raise ValueError(f"the table has a column {name!r}: choose another name")
         if len(values) != len(self):
             raise ValueError(f"a column here has {len(self):,} values, not {len(values):,}")
-        cells = [self._added_cell(name, place, value) for place, value in enumerate(values)]
+        cells = (
+            added_cell(value, self.number_of(place), name) for place, value in enumerate(values)
+        )
         self.added[name] = dict(enumerate(map(self.run.secrets.shown, cells)))
         try:
             self._keep_column(name, self.added[name], new=True)
@@ -226,21 +230,6 @@ class RowTable:
             raise unusable(error) from None
         except JournalError:
             pass  # without a writable journal (it may be a colleague's), this table still has them
-
-    def _added_cell(self, name: str, place: int, value: Value) -> Value:
-        """A value as the journal keeps it: JSON, or what has an obvious form there, as the cells of
-        a table that is given. Raises DefinitionError."""
-        with suppress(TypeError, ValueError, RecursionError):
-            encode(value)
-            return value
-        with suppress(TypeError, ValueError, RecursionError):
-            plain = cell(value)
-            encode(plain)
-            return plain
-        message = f"an added column cannot hold {type_name(value)}: "
-        message += places_text([(self.number_of(place), name)])
-        hint = "add numbers, texts, lists and mappings of them"
-        raise DefinitionError(Diagnostic("over.cannot-hold", message, hint=hint))
 
     def label(self, place: int, text: str | None) -> None:
         """Label a row: what a person says about it, in the column ``label``.
@@ -266,7 +255,7 @@ class RowTable:
     @cached_property
     def label_column(self) -> str:
         """The name of the column of labels: ``label``, or ``run.label`` if the table has one."""
-        return _free_name("run.", LABEL, {*self.columns} - {*self.added})
+        return free_name("run.", LABEL, {*self.columns} - {*self.added})
 
     def _keep_column(self, name: str, values: Mapping[int, Value], new: bool) -> None:
         if (place := place_in_journal(self.run)) is not None:
@@ -367,13 +356,16 @@ class RowTable:
         error = row.error
         why = error and (brief_reason(error) if shown else error.diagnostic.message)
         code = error.code if error is not None else None
+        values = {**row.given_cells(shown), **self._outputs(row, shown)}
+        if shown:  # only what the journal has is masked already
+            why = why and self.run.secrets.text(why)
+            values = self.run.secrets.shown_values(values)
         about = (row.status, code, why, row.seconds, row.tokens, row.cost)
         return {
             **self._numbers(row.number, row.repeat),
-            **row.given_cells(shown),
-            **self._outputs(row, shown),
+            **values,
             **dict(zip(map(self.column_of, ABOUT), about, strict=True)),
-            **{name: values.get(place) for name, values in self.added.items()},
+            **{name: column.get(place) for name, column in self.added.items()},
         }
 
     def _numbers(self, number: int, repeat: int) -> dict[str, Value]:
@@ -388,7 +380,7 @@ class RowTable:
             return dict(cells)
         taken |= cells.keys()
         return {
-            _free_name("output.", name, taken) if name in clashing else name: value
+            free_name("output.", name, taken) if name in clashing else name: value
             for name, value in cells.items()
         }
 
@@ -486,40 +478,11 @@ class RowTable:
 
     # --- display ---
 
-    def _displayed(self) -> tuple[str, tuple[str, ...], tuple[tuple[str, ...], ...]]:
-        """What is displayed: a line about the table, its columns, and the cells of its first
-        rows."""
-        rows = list(self.rows(range(min(len(self), SHOWN))))
-        named = [self._cells_of_row(place, row, shown=True) for place, row in enumerate(rows)]
-        about = {*map(self.column_of, ABOUT)}
-        columns = tuple(
-            name
-            for name in self._columns(rows, shown=True)
-            if name not in about or any(row[name] is not None for row in named)
-        )
-        seconds = self.column_of("seconds")
-        cells = tuple(
-            tuple(cell_text(row.get(name), name == seconds) for name in columns) for row in named
-        )
-        counts = ", ".join(f"{count:,} {status}" for status, count in self.counts.items())
-        more = f"; the first {SHOWN} are shown" if len(self) > SHOWN else ""
-        return f"{counted(len(self), 'row')}: {counts}{more}", columns, cells
-
     def _repr_html_(self) -> str:
-        about, columns, cells = self._displayed()
-        return untypeset(table_html(columns, cells, about))
+        return untypeset(displayed_html(self))
 
     def __repr__(self) -> str:
-        about, columns, cells = self._displayed()
-        return "\n".join([about, *table_text(columns, cells)])
-
-
-def _free_name(prefix: str, name: str, taken: Container[str]) -> str:
-    """``name`` with ``prefix`` before it as often as is necessary: a table that was saved and is run
-    over again has the names with one."""
-    while name in taken:
-        name = prefix + name
-    return name
+        return displayed_text(self)
 
 
 def terms_of(run: RunOfRows) -> OverTerms:

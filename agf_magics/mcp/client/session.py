@@ -10,11 +10,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, suppress
+from contextvars import Context
 from typing import Any
 
 from mcp import Client, MCPError
 from mcp_types import ElicitResult, Implementation, ServerNotification, ToolListChangedNotification
 
+from ...catalog.tools.outcome_unknown import OutcomeUnknown
 from ...text.diagnostics import Diagnostic, StepError
 from ...text.whole_text import with_whole_texts
 from ...version import __version__
@@ -32,6 +34,10 @@ PAUSE = 0.1
 Ended = Callable[[str], None]
 Opens = Callable[[Ended], AbstractAsyncContextManager[Any]]
 """Makes the transport, which calls the argument when the connection ends."""
+
+
+class Gone(StepError, OutcomeUnknown):
+    """The server ended during a call (decision D216)."""
 
 
 class Session:
@@ -65,7 +71,9 @@ class Session:
 
     async def open(self, seconds: float) -> None:
         """Connect, and read the list of tools. Raises whatever stops it."""
-        self._task = asyncio.create_task(self._live(seconds))
+        # In an empty context: the session outlives the call that opens it, and its questions must not
+        # pause the time limits of that run.
+        self._task = asyncio.create_task(self._live(seconds), context=Context())
         try:
             await asyncio.shield(self._opened)
         except asyncio.CancelledError:
@@ -220,7 +228,7 @@ class Session:
         why = f": {self.why}" if self.why else ""
         message = f"MCP server {self.name!r} ended during the call{why}"
         hint = "whether the call had an effect is not known; the next call starts the server again"
-        return StepError(Diagnostic("mcp.gone", message, hint=hint))
+        return Gone(Diagnostic("mcp.gone", message, hint=hint))
 
     def _refused(self, error: Exception) -> StepError:
         text = (

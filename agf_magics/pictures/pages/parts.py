@@ -19,7 +19,8 @@ from typing import NamedTuple, TextIO
 
 from ...flow.progress.progress import Failure, Progress
 from ...flow.progress.question import Question
-from ...flow.progress.rows import Key, Row, Usage, key_of
+from ...flow.progress.rows import Key, Row, key_of
+from ...flow.progress.usage import Usage
 from ...flow.question_text import long_arguments
 from ...text.columns import cells, fitting
 from .. import theme as look
@@ -402,7 +403,7 @@ def _line_of(row: Row, tally: Tally | None, is_asked: bool, now: float) -> _Line
         look.kind(row.word).glyph,
         line(does(row), 60),
         " · ".join(filter(None, parts)),
-        duration(now - row.when if row.running and row.when is not None else row.seconds),
+        duration(row.seconds_until(now)),
         line(row.id, 100),
         bar,
         tails(row),

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
+import sqlite3
 import subprocess
 import sys
 from collections import Counter
@@ -499,6 +501,54 @@ def test_the_table_is_escaped_and_bounded(registry: agf.Registry) -> None:
     assert "&lt;b&gt;" in page
     assert "30 rows: 30 ok; the first 20 are shown" in page
     assert len(page) < 60_000
+
+
+@pytest.mark.parametrize(
+    ("columns", "shown"),
+    [
+        (10, "30 rows: 30 ok; the first 20 are shown"),
+        (30, "30 rows: 30 ok; the first 8 are shown"),
+        (300, "30 rows: 30 ok; the first 7 are shown; without 265 more columns"),
+    ],
+)
+def test_a_wide_table_tells_what_it_leaves_out_and_fits_into_the_page_of_its_run(
+    registry: agf.Registry, columns: int, shown: str
+) -> None:
+    wide = {f"column_{number}": "long " * 100 for number in range(columns)}
+    run = over(registry, [{"n": 1, **wide}] * 30)
+    page = run._repr_mimebundle_()["text/html"]
+    caption = re.search(r"<caption[^>]*>([^<]*)", page)
+    assert caption is not None
+    assert caption[1] == shown
+    assert shown in repr(run.table)
+    assert "not saved here" not in page
+    assert len(page) < 240_000
+
+
+def test_a_page_whose_rows_cannot_be_read_says_so(registry: agf.Registry, folder: Path) -> None:
+    run = over(registry, [{"n": 1}, {"n": 2}])
+    with sqlite3.connect(folder / "runs.sqlite") as connection:
+        connection.execute("DROP TABLE records")
+    for page in run._repr_mimebundle_().values():
+        assert "the rows cannot be read: " in page
+        assert "steps" in page
+
+
+def test_a_secret_of_a_row_is_masked_on_the_page_of_a_run_without_a_journal(
+    registry: agf.Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @agf.tool(registry=registry, secret=["key"])
+    def use(n: int, key: str) -> str:
+        return f"used {key}"
+
+    agf.define("pipeline: used\nsteps: [{tool: {name: use, args: {n: !expr ctx.n, key: !expr ctx.key}}}]",
+               registry=registry)  # fmt: skip
+    monkeypatch.setattr(current, "settings", replace(current.settings, journal=""))
+    run = over(registry, [{"n": number, "key": "xyzzy-plugh-42"} for number in range(3)], "used")
+    assert run.table[0]["output"] == "used xyzzy-plugh-42"
+    shown = "".join([repr(run.table), *run._repr_mimebundle_().values()])
+    assert "3 rows: 3 ok" in shown
+    assert "xyzzy" not in shown
 
 
 def test_another_run_has_no_table(registry: agf.Registry) -> None:
