@@ -158,7 +158,7 @@ def test_a_task_that_the_end_of_a_server_interrupted_is_cancelled_without_going_
         cancelled = again.ask("tasks/cancel", {"taskId": task})
         assert cancelled["status"] == "cancelled"
         assert again.ask("tasks/get", {"taskId": task}) == cancelled
-        assert again.envelope("run_cancel", run_id=task)["status"] == "cancelled"
+        assert again.envelope("run_cancel", run_id=task)[0] == "cancelled"
         assert (folder / "made").read_text() == "fig\n"
     finally:
         again.kill()
