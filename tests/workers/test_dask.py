@@ -230,7 +230,7 @@ def test_cancelled_calls_with_an_effect_that_wait_for_a_worker_are_not_made(clie
 
     def hear(event: Any) -> None:
         if isinstance(event, ev.StepAbandoned):
-            left_running.add(event.at[-1] + 1)
+            left_running.add(int(event.at[-1]) + 1)
 
     registry = agf.Registry()
     agf.tool(work, name="work", registry=registry, reuse=False)
