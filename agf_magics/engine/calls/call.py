@@ -24,7 +24,7 @@ from ...flow.progress.question import Question, Unanswered
 from ...flow.step_path import format_path
 from ...flow.steps import Invoke
 from ...journal.calls.started_call import StartedCall
-from ...journal.records.failures import error_from
+from ...journal.records.failures import error_at, error_from
 from ...journal.run_journal import Journal
 from ...journal.secrets.masking import hide
 from ...limits.grants import Grant, granted
@@ -49,7 +49,6 @@ from .failures import (
     RESULT,
     check_stored,
     failure,
-    failure_from_record,
     unknown_outcome,
     unusable,
 )
@@ -199,7 +198,7 @@ async def _replay(ready: ReadyCall, recording: Recording) -> Value:
         site.run.emit(ev.StepReplayed(site.path, clock(), recording.name))
         if outcome.error is None:
             return outcome.value
-        raise failure_from_record(outcome.error, site.step)
+        raise error_at(outcome.error, site.step.place)
     try:
         value = await _make_call(ready)
     # Nobody knows the outcome of the call, so it is not recorded.
@@ -224,7 +223,7 @@ def start_record(
     is_model: bool = False,
 ) -> StartedCall | tuple[Value]:
     """The call for the journal; or the value that an earlier session or another run has recorded.
-    Raises the failure that an earlier session has recorded."""
+    Raises the failure that one of these has recorded."""
     run = site.run
     key = site.key
     record = journal.take_recorded(key) if journal.is_resumed else None
@@ -247,6 +246,9 @@ def start_record(
         return started
     source = journal.run_id if journal.reuse is None else journal.reuse.run_id
     run.emit(ev.StepReplayed(site.path, clock(), source))
+    if reused.error is not None:
+        journal.write_reused_failure(started, reused)
+        raise error_at(reused.error, site.step.place)
     # A reused reply has cost nothing in this run, and a resumed one must know that too.
     if is_model:
         journal.mark("taken", key)
