@@ -657,6 +657,27 @@ def test_a_step_without_calls_that_was_edited_is_marked_and_what_reads_it() -> N
     }
 
 
+EXPRESSIONS: list[tuple[str, str, bool]] = [
+    (""" "join([pipe, pipe], '  ')" """, """ "join([pipe, pipe], ' ')" """, True),
+    (""" 'join([pipe, pipe], ''  '')' """, """ 'join([pipe, pipe], '' '')' """, True),
+    (""" 'join([pipe, pipe], "  ")' """, """ 'join([pipe, pipe], " ")' """, True),
+    (""" "join([pipe,  pipe], '  ')" """, """ "join([pipe, pipe],  '  ')" """, False),
+    (""" "pipe  +  'a'" """, """ "pipe + 'a'" """, False),
+    (""" "pipe + 'a b'" """, """ "pipe + 'ab'" """, True),
+]
+
+
+@pytest.mark.parametrize(("before", "after", "is_edited"), EXPRESSIONS)
+def test_spaces_of_an_expression_count_only_in_its_texts(before: str, after: str, is_edited: bool) -> None:
+    registry = tools(first=lambda: "x")
+    text = "{{pipeline: joins, steps: [{{tool: {{name: first}}}}, {{transform: {{value: {}}}}}]}}"
+    agf.define(text.format(before), registry=registry)
+    run = agf.run("joins", registry=registry)
+    agf.define(text.format(after), registry=registry)
+    marked = agf.stale(run, registry=registry)
+    assert (marked.is_edited, marked[1]["state"]) == (is_edited, "evaluated" if is_edited else "")
+
+
 def test_new_and_removed_steps_are_named_and_the_others_keep_their_rows() -> None:
     registry = tools(first=lambda n: n, second=lambda n: n)
     agf.define(TWO, registry=registry)

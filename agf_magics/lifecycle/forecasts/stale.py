@@ -8,6 +8,7 @@ stale as well, because the call may have another result.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import partial
 from typing import Any, ClassVar, Literal
@@ -339,9 +340,15 @@ def _edited_expressions(planned: Run, aligned: Mapping[Key, Row]) -> set[Key]:
     return keys
 
 
+_WORD = re.compile(r"""''[^']*''|'[^'\\]*'|"[^"\\]*"|[^\s'"]+|\S""")
+"""A word, or a text in quotes, whose spaces are a part of it; inside single quotes, YAML doubles
+them."""
+
+
 def _expression(row: Row) -> list[str]:
-    """The words of the expression of a step; spaces and line breaks make no difference."""
-    return row.step.value.span.text.split() if isinstance(row.step, Compute) else []
+    """The words of the expression of a step; spaces and line breaks between them make no
+    difference."""
+    return _WORD.findall(row.step.value.span.text) if isinstance(row.step, Compute) else []
 
 
 def _reason(
