@@ -95,19 +95,24 @@ def shown_status(progress: Progress) -> str:
     return "dropped" if shown == "ok" and progress.failed else shown
 
 
-def header_html(progress: Progress, run_id: str = "", *, now: float) -> str:
-    """One line: the name, the status, the counts, the id."""
+def header_html(progress: Progress, run_id: str = "", *, now: float, at: str = "") -> str:
+    """One line: the name, the status, the counts, the id. ``at``: the time of the day at which a run
+    that has not ended had this status, for a page that may be read later."""
     name = f"<strong>{html(line(progress.name, 80))}</strong>"
-    state = state_html(shown_status(progress)) + html(_dropped(progress))
+    state = (
+        state_html(shown_status(progress))
+        + html(f" at {at}" if at else "")
+        + html(_dropped(progress))
+    )
     parts = [name, state, *map(html, _counts(progress, now))]
     parts += [f'<code style="{DIM}">{html(line(run_id, 80))}</code>'] if run_id else []
     return f'<div style="margin:0 0 4px;{WRAP}">{" · ".join(parts)}</div>'
 
 
-def headline(progress: Progress, run_id: str = "", *, now: float) -> str:
-    """``nightly_digest · ▶ running · 2 of 5 steps · 4.2 s``"""
+def headline(progress: Progress, run_id: str = "", *, now: float, at: str = "") -> str:
+    """``nightly_digest · ▶ running · 2 of 5 steps · 4.2 s``. ``at``: see `header_html`."""
     shown = look.state(shown_status(progress))
-    state = f"{shown.mark} {shown.word}{_dropped(progress)}"
+    state = f"{shown.mark} {shown.word}{f' at {at}' if at else ''}{_dropped(progress)}"
     parts = [line(progress.name, 80), state, *_counts(progress, now)]
     return " · ".join([*parts, *([line(run_id, 80)] if run_id else [])])
 
