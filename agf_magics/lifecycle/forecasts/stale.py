@@ -129,7 +129,8 @@ class Stale(Trace):
         again = counted(len(self.again), "step") if self.again else "no step"
         retries = sum(row["is_retry"] for row in self) if self.is_edited else 0
         only = f", {retries:,} of them only to try a failure again" if retries else ""
-        evaluated = self._steps("state", "evaluated")
+        # Views have no row, and so no mark, for a step that only hands a value on.
+        evaluated = [row for row in self if row["state"] == "evaluated" and row["is_listed"]]
         counts = {
             "without calls may get other values": evaluated,
             "new": self.new,
@@ -319,6 +320,7 @@ def _table_row(
         "change": change,
         "key": row.key,
         "is_retry": False,
+        "is_listed": row.is_listed,
     }
 
 

@@ -283,9 +283,13 @@ def counts(progress: Progress) -> list[str]:
 
 
 def _steps_done(progress: Progress) -> tuple[int, int]:
-    """How many of the outermost steps are done, and how many there are."""
+    """How many of the outermost steps are done, and how many there are. A call of a plan that was
+    skipped because what it reads is missing is not done."""
     top = [row for row in listed(progress) if row.depth == 0]
-    return sum(row.state in ("ok", "kept", "skipped") for row in top), len(top)
+    done = (
+        row.state in ("ok", "kept") or (row.state == "skipped" and never_ran(row)) for row in top
+    )
+    return sum(done), len(top)
 
 
 def count_elements(progress: Progress, now: float, tallied: Mapping[Key, Tally]) -> list[str]:
@@ -451,12 +455,8 @@ def _dropped(progress: Progress) -> str:
     if not progress.failed or progress.status != "ok":
         return ""
     # Only of the fan-outs that dropped: a failed tool call of a model, for example, is in no total.
-    tallied = tallies(progress)
-    total = sum(
-        tally.total
-        for key, tally in tallied.items()
-        if any(part.dropped for part in progress.rows[key].elements)
-    )
+    fans = [(progress.rows[key], tally) for key, tally in tallies(progress).items()]
+    total = sum(tally.total for row, tally in fans if any(part.dropped for part in row.elements))
     of_all = f" of {total:,}" if total >= progress.failed else ""
     return f", {progress.failed:,}{of_all} dropped"
 
