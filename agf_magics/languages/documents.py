@@ -57,6 +57,10 @@ class Reader(ABC):
         of keys that are read as what they mean."""
         return self.error_count - self._slips
 
+    def understood(self) -> None:
+        """The last error is about a key that is read as what it means: nothing is unknown."""
+        self._slips += 1
+
     def fields(
         self, spec: MappingSpec, node: Fields, span: Span | None, into: dict[str, Any] | None = None
     ) -> Json:

@@ -93,6 +93,9 @@ PLAN: dict[str, tuple[str, str, str]] = {
     "a misspelt key": ("{_tool: use, x: 1, _outputPth: $state.a}", "plan.unknown-key", "_outputPth"),
     "a misspelt tool key": ("{_tol: use, x: 1}", "plan.unknown-key", "_tol"),
     "a key that nothing resembles": ("{_tool: use, x: 1, _zebra: 1}", "plan.unknown-key", "_zebra"),
+    "the tool without an underscore": ("{tool: use, x: 1}", "plan.bad-call", "tool"),
+    "the tool at another key": ("{uses: use, x: 1}", "plan.bad-call", "uses"),
+    "wrapped arguments": ("{_tool: use, args: {x: 1}}", "flow.unknown-argument", "args"),
     "a call that is a text": ("use", "plan.bad-call", "use"),
     "a call without a tool": ("{x: 1}", "plan.bad-call", "{x: 1}"),
     "a wrong type": ("{_tool: [use]}", "plan.bad-call", "[use]"),
@@ -308,6 +311,31 @@ def test_a_misspelt_key_without_a_value_is_one_problem_of_an_edge() -> None:
 
 
 HIDDEN: dict[str, tuple[str, list[Found]]] = {
+    "a step of a pipeline as a call": (
+        "- {tool: use, args: {x: $state..a}, output: y}\n- {name: nope, arguments: {x: 1}}",
+        [
+            ("plan.bad-call", "tool"),
+            ("flow.unknown-argument", "args"),
+            ("plan.bad-reference", "."),
+            ("flow.unknown-argument", "output"),
+            ("plan.bad-call", "name"),
+            ("flow.unknown-tool", "nope"),
+        ],
+    ),
+    "a step of GitHub Actions as a call": (
+        "- {name: first, uses: use, with: {x: 1}, if: $input.a, needs: [a]}",
+        [
+            ("flow.unknown-argument", "name"),
+            ("plan.bad-call", "uses"),
+            ("flow.unknown-argument", "with"),
+            ("flow.unknown-argument", "if"),
+            ("flow.unknown-argument", "needs"),
+        ],
+    ),
+    "a reference without its sign behind a tool without an underscore": (
+        "- {tool: use, x: input.name}\n- {_tool: use, x: input.csv}",
+        [("plan.bad-call", "tool"), ("plan.no-dagger", "input.name")],
+    ),
     "config and steps": (
         "id: agf.sequential\nConfig:\n  Steps:\n  - {agent: nobody}\n  output_from: nope",
         [
@@ -386,13 +414,13 @@ HIDDEN: dict[str, tuple[str, list[Found]]] = {
         [("policy.schema", "agnt"), ("flow.unknown-agent", "nobody")],
     ),
 }
-"""Policies with a mistake around others, and all of their problems."""
+"""Plans and policies with a mistake around others, and all of their problems."""
 
 
 @pytest.mark.parametrize("title", HIDDEN)
 def test_a_mistake_around_others_hides_none(title: str) -> None:
     text, problems = HIDDEN[title]
-    assert told(text, "policy") == problems
+    assert told(text, "plan" if text.startswith("-") else "policy") == problems
 
 
 @pytest.mark.parametrize(
