@@ -39,6 +39,20 @@ PIPELINE: dict[str, tuple[str, str, str]] = {
     "a key beside its kind": ("transform: {value: '1'}\n  output: x", "pipeline.step-shape", "output"),
     "a step that is a text": ("transform", "pipeline.step-shape", "transform"),
     "a step without keys": ("transform: ctx.a", "pipeline.wrong-type", "ctx.a"),
+    "a kind with a text, and its keys beside it": ("tool: use\n  args: {x: 1}", "pipeline.step-shape", "tool"),
+    "a step of GitHub Actions": ("name: use it\n  uses: use\n  with: {x: 1}", "pipeline.step-shape", "uses"),
+    "a step with a type": ("type: tool\n  name: use\n  args: {x: 1}", "pipeline.step-shape", "type"),
+    "a command with its name": ("name: list\n  run: ls -l", "pipeline.step-shape", "run"),
+    "cases without cases": (
+        "match: {on: \"'a'\", a: {pipeline: q}}",
+        "pipeline.missing-key",
+        "match",
+    ),
+    "branches without branches": (
+        "parallel: {a: {transform: {value: '1'}}, b: {transform: {value: '2'}}, collect: {transform: {value: pipe.a}}}",
+        "pipeline.missing-key",
+        "parallel",
+    ),
     "a missing key": ("transform: {output: y}", "pipeline.missing-key", "transform"),
     "a missing policy": (
         "for_each: {over: '[1]', do: {transform: {value: item}}, collect: {transform: {value: pipe}}}",
@@ -125,6 +139,14 @@ GRAPH: dict[str, tuple[str, str, str]] = {
     ),
     "an unknown type": ("{type: zebra}", "graph.node-type", "zebra"),
     "a misspelt type": ("{type: pyton, tool: take}", "graph.node-type", "pyton"),
+    "a type as a key": ("{python: take, state_key: g}", "graph.unknown-key", "python"),
+    "a type as the key around a node": (
+        "{tool: {tool: use, variables: {x: 1}, state_key: h}}",
+        "graph.unknown-key",
+        "tool",
+    ),
+    "no type": ("{tool: use, variables: {x: 1}, state_key: i}", "graph.missing-key", "tool"),
+    "the tool at a key of GitHub Actions": ("{type: python, uses: take, state_key: j}", "graph.unknown-key", "uses"),
     "a node that is a text": ("take", "graph.node-shape", "take"),
     "a missing key": ("{type: tool}", "graph.missing-key", "NODE"),
     "a wrong type": ("{type: tool, tool: [use]}", "graph.wrong-type", "[use]"),
@@ -426,7 +448,7 @@ def test_a_mistake_around_others_hides_none(title: str) -> None:
 @pytest.mark.parametrize(
     ("step", "hint"),
     [
-        ("run: ls -l", "write: shell: {command: …}"),
+        ("run: ls -l", "write: shell: {command: ls -l}"),
         ("if: ctx.n > 1\n  then: 1", "match runs a pipeline by a value"),
         ("match: {on: pipe, a: q, cases: {b: {pipeline: q}}}", "indent a case below cases: a: {pipeline: NAME}"),
         (

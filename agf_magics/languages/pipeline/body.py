@@ -34,6 +34,7 @@ from .. import documents
 from ..foreign_keys import advice_on
 from ..keys import Key, MappingSpec
 from . import lookalikes
+from .foreign_steps import foreign_step
 from .r1 import R1, parse
 from .r1.nodes import Lit, Path, nodes_in
 from .scope import Scope
@@ -179,6 +180,8 @@ class Reader(documents.Reader):
         None if they are not known, after an error."""
         words = [key for name, key in node.keys.items() if name != TITLE.name]
         kinds = self.grammar.kinds
+        if foreign := self._foreign(node, words):
+            return foreign
         if len(words) != 1:
             self._not_one(node, words)
             first = [key for key in words if key.text in kinds]
@@ -203,6 +206,29 @@ class Reader(documents.Reader):
             return key, body
         self._no_keys(key, body)
         return None
+
+    def _foreign(self, node: Fields, words: list[Scalar]) -> tuple[Scalar, Fields] | None:
+        """The kind and the keys of a step of another program, after errors; None: it is none."""
+        is_alone = len(words) == 1
+        kinds = self.grammar.kinds
+        step = None if is_alone and words[0].text in kinds else foreign_step(node, kinds)
+        if step is None:
+            return None
+        if is_alone:
+            message = f"no step kind {words[0].text!r}"
+            self.error("pipeline.step-kind", message, words[0].span, step.hint)
+        else:
+            message = "a step is a mapping with one key, its kind"
+            self.error("pipeline.step-shape", message, step.kind.span, step.hint)
+        self.understood()
+        own = f"the keys of {step.kind.text} are {', '.join(kinds[step.kind.text].keys)}"
+        for key in step.unread:
+            self.no_key(key, advice_on(self.advice, key.text, node.fields[key.text].text) or own)
+        return step.kind, step.body
+
+    def no_key(self, key: Scalar, hint: str) -> None:
+        """Report a key that no step has."""
+        self.error("pipeline.step-shape", f"a step has no key {key.text!r}", key.span, hint)
 
     def _no_keys(self, word: Scalar, body: Node) -> None:
         """Report a kind whose value is not a mapping of its keys."""
@@ -238,14 +264,19 @@ class Reader(documents.Reader):
             )
         elif kind_keys:
             (kind,) = kind_keys
-            extra = next(key for key in words if key is not kind)
+            body = node.inner(kind.text)
+            own = kinds[kind.text].keys
             hint = f"indent the keys of {kind.text} below it, or write {kind.text}: {{...}}"
-            message = f"{extra.text!r} must be inside {kind.text!r}"
-            advice = advice_on(self.advice, extra.text, node.fields[extra.text].text)
-            if advice and extra.text not in kinds[kind.text].keys:
-                message = f"a step has no key {extra.text!r}"
-                hint = advice
-            self.error("pipeline.step-shape", message, extra.span, hint)
+            beside = list[Scalar]()
+            for extra in (key for key in words if key is not kind):
+                advice = advice_on(self.advice, extra.text, node.fields[extra.text].text)
+                if advice and (extra.text not in own or extra.text in body.fields):
+                    self.no_key(extra, advice)
+                else:
+                    beside.append(extra)
+            for extra in beside[:1]:  # the hint is about all of them
+                message = f"{extra.text!r} must be inside {kind.text!r}"
+                self.error("pipeline.step-shape", message, extra.span, hint)
         else:
             foreign = (_ELSEWHERE[key.text] for key in words if key.text in _ELSEWHERE)
             near = next(foreign, None) or suggest(next(iter(node.fields), ""), kinds, "step kinds")
@@ -268,7 +299,8 @@ class Reader(documents.Reader):
         is_foreign = name in self.slips or advice_on(self.advice, name)
         if spec.name == "match" and not is_foreign and not misspelled_names([name], spec.keys):
             return f"indent a case below cases: {name}: {{pipeline: NAME}}"
-        if spec.name == "parallel" and isinstance(value, Fields):
+        is_slip = misspelled_names([name], spec.keys)
+        if spec.name == "parallel" and isinstance(value, Fields) and not is_slip:
             return "indent a branch below branches:"
         other_kinds = [step.name for step in kinds.values() if name in step.keys]
         return f"{name!r} is a key of {', '.join(other_kinds)}; {hint}" if other_kinds else hint
