@@ -17,7 +17,17 @@ from ..text.diagnostics import Diagnostics
 from ..text.names import same_name
 from ..text.source import Source, Span
 from ..text.suggestions import misspelled_names, suggest
-from ..text.yaml.nodes import Fields, Items, Node, Scalar, is_expression, is_text, plain, shown
+from ..text.yaml.nodes import (
+    Fields,
+    Items,
+    Node,
+    Scalar,
+    flow_text,
+    is_expression,
+    is_text,
+    plain,
+    shown,
+)
 from ..text.yaml.reader import Bounds, documents
 from .foreign_keys import advice_on, reshape_hint
 from .key_schemas import S_NAME, S_TEXT, Json
@@ -123,10 +133,11 @@ class Reader(ABC):
             # One key that resembles the absent one is a misspelling of it; branch_a and branch_b
             # are branches.
             if len(strays) > 1 or (strays and not self._meant(strays, [name])):
-                hint = f"write {name}: and indent {', '.join(strays)} below it"
-                self.error(f"{self.layer}.missing-key", f"{spec.name} needs {name!r}", span, hint)
-                self.understood()
                 node.replace_by(node.gathered(strays, name))
+                hint = f"write: {spec.name}: {flow_text(node)}"
+                message = f"{spec.name} needs {name!r}"
+                self.error(f"{self.layer}.missing-key", message, span, hint)
+                self.understood()
 
     def _meant(self, unknown: Sequence[str], absent: Sequence[str]) -> bool:
         """Whether one of the ``unknown`` keys means one of the ``absent`` ones."""

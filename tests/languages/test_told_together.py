@@ -354,6 +354,33 @@ HIDDEN: dict[str, tuple[str, list[Found]]] = {
             ("flow.unknown-argument", "needs"),
         ],
     ),
+    "labels and words of other languages beside a step": (
+        "pipeline: p\nsteps:\n- name: first\n  tool: {name: use, args: {x: 1}}\n  needs: b\n  if: ctx.a\n  retry: 3",
+        [
+            ("pipeline.step-shape", "name"),
+            ("pipeline.step-shape", "needs"),
+            ("pipeline.step-shape", "if"),
+            ("pipeline.step-shape", "retry"),
+        ],
+    ),
+    "a task of Airflow": (
+        "pipeline: p\nsteps:\n- task_id: a\n  python_callable: nope\n  op_kwargs: {x: 1}\n  trigger_rule: all_done",
+        [
+            ("pipeline.step-shape", "python_callable"),
+            ("flow.unknown-tool", "nope"),
+            ("pipeline.step-shape", "trigger_rule"),
+        ],
+    ),
+    "branches beside a misspelt collect": (
+        "pipeline: p\nsteps:\n- parallel:\n    branch_a: {transform: {value: ctx.a +}}\n"
+        "    branch_b: {tool: {name: nope}}\n    colect: {transform: {value: pipe.branch_a}}",
+        [
+            ("pipeline.missing-key", "parallel"),
+            ("r1.syntax", "+"),
+            ("flow.unknown-tool", "nope"),
+            ("pipeline.unknown-key", "colect"),
+        ],
+    ),
     "a reference without its sign behind a tool without an underscore": (
         "- {tool: use, x: input.name}\n- {_tool: use, x: input.csv}",
         [("plan.bad-call", "tool"), ("plan.no-dagger", "input.name")],
@@ -436,13 +463,14 @@ HIDDEN: dict[str, tuple[str, list[Found]]] = {
         [("policy.schema", "agnt"), ("flow.unknown-agent", "nobody")],
     ),
 }
-"""Plans and policies with a mistake around others, and all of their problems."""
+"""Pipelines, plans and policies with a mistake around others, and all of their problems."""
 
 
 @pytest.mark.parametrize("title", HIDDEN)
 def test_a_mistake_around_others_hides_none(title: str) -> None:
     text, problems = HIDDEN[title]
-    assert told(text, "plan" if text.startswith("-") else "policy") == problems
+    language = "pipeline" if text.startswith("pipeline") else "plan" if text.startswith("-") else "policy"
+    assert told(text, language) == problems
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from ...text.yaml.nodes import (
     Items,
     Node,
     Scalar,
+    braced_name,
     every_node,
     flow_text,
     is_text,
@@ -316,7 +317,11 @@ class Reader(documents.Reader):
         )
 
     def wrong_type(self, node: Node, key: Key, hint: str | None = None) -> None:
-        if isinstance(node, Items) and key.name == "over":
+        if (inner := braced_name(node)) and key.takes.word == "template":
+            hint = f'put quotes around the braces: {key.name}: "{{{inner}}}"'
+        elif inner:
+            hint = f"write: {key.name}: {inner}"
+        elif isinstance(node, Items) and key.name == "over":
             hint = f"write: items: {flow_text(node)}"
         elif isinstance(node, Items) and key.takes.word == "branches":
             hint = f"name each branch: branches: {_as_branches(node)}"
@@ -357,6 +362,7 @@ class Reader(documents.Reader):
     def literal(self, node: Node, key: Key) -> Constant | Computed:
         """A literal value. Text in it that looks like an expression is reported (decision P21)."""
         before = self.error_count
+        is_braced = False
         for inner in every_node(node):
             if inner.is_expr:
                 hint = (
@@ -366,6 +372,13 @@ class Reader(documents.Reader):
                 self.error(
                     "pipeline.nested-expr", "!expr inside a list or mapping", inner.span, hint
                 )
+            elif (name := braced_name(inner)) and self.scope.has(name.partition(".")[0]):
+                is_braced = True
+                message = f"{key.name!r} has a mapping: braces without quotes are YAML's"
+                hint = f"write: {lookalikes.with_tag(name)}"
+                if inner is not node:
+                    hint = "make the whole value one expression, with !expr"
+                self.literal_path(message, inner.span, hint, "")
             elif (
                 is_text(inner)
                 and not self.grammar.yaml_is_broken
@@ -380,6 +393,8 @@ class Reader(documents.Reader):
                 )
                 store = "" if inner is node and key.name == lookalike.store else lookalike.store
                 self.literal_path(message, inner.span, hint, store)
+        if is_braced:  # told: it does not fit the tool either
+            return Computed(node.span, lambda frame: plain(node))
         return (
             Constant(node.span, plain(node))
             if self.error_count == before
