@@ -3,9 +3,9 @@
 A mutant is one random change of one expression or statement. It is made in a copy of the tree, so no file here changes.
 A mutant is killed when a test fails. The tests run in order of nearness until one fails or the time for a mutant is
 over: the examples of the file, its tests, the tests that import it, those of its room, all others. ``python -m
-tests.mutants map`` runs all tests once and records which test reaches which line; later runs of this command then try
-only those tests. A test that hangs counts as a failure. A test that also fails without the change, or fails only
-sometimes, does not count.
+tests.mutants map`` runs all tests once and records which test reaches which line (with Python 3.12 or later); later
+runs of this command then try only those tests. A test that hangs counts as a failure. A test that also fails without
+the change, or fails only sometimes, does not count.
 
 The exit status is 1 if a mutant survived. Such a change shows a hole in the tests, or makes no difference (it is
 equivalent).
@@ -17,11 +17,9 @@ import argparse
 import ast
 import copy
 import difflib
-import os
 import random
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -33,18 +31,11 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import NamedTuple
 
-from coverage import CoverageData
+from tests.mutated import SILENCE, Change, NotCollected, Tests
+from tests.reach import FOLDER, records
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = "agf_magics"
-
-TEST_SECONDS = 90
-"""Seconds after which a test fails, which kills the mutant."""
-START_SECONDS = 120
-"""Seconds until the first test runs, even on a busy machine."""
-
-SILENCE = TEST_SECONDS + 30
-"""Seconds without output of pytest after which pytest counts as hanging, where its own time limit does not work."""
 
 ALONE = {"tests/test_rooms.py", "tests/test_size.py", "tests/test_contributing.py", "tests/test_packaging.py"}
 """Tests of the form of the code. They would notice every change, even one that does not matter."""
@@ -74,14 +65,6 @@ COMPUTED: dict[type[ast.operator], type[ast.operator]] = {
 SMALL = 10
 """The largest whole number that a mutant changes. Larger numbers are sizes and times, whose exact value is arbitrary.
 """
-
-
-# A line of a log may begin with ERROR, too; it names no file.
-FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+\.py(?:::.+?)?)(?: - .*)?$", re.MULTILINE)
-RUNNING = re.compile(r"^(\S+::.+?)(?: (?:PASSED|FAILED|SKIPPED|XFAIL).*)?$", re.MULTILINE)
-
-MAP = ROOT / "build" / "mutants" / "map"
-"""The record of the lines that each test reaches, written by ``python -m tests.mutants map``."""
 
 
 class Mutant(NamedTuple):
@@ -274,158 +257,87 @@ def _imported(file: str) -> Iterator[str]:
             yield from (module, *(f"{module}.{alias.name}" for alias in node.names))
 
 
-@cache
-def _map() -> CoverageData | None:
-    data = CoverageData(str(MAP))
-    data.read()
-    return data if data.measured_files() else None
-
-
-def reaching_tests(mutant: Mutant) -> list[str] | None:
-    """The tests that reach the statement of a mutant, the nearest first. None means unknown: there is no map, or the
-    statement is also reached outside of tests, by an import, a kernel or a worker."""
-    coverage = _map()
-    if coverage is None:
-        return None
+def reaching_tests(mutant: Mutant) -> list[str]:
+    """The tests that reach the statement of a mutant, the nearest first. There are none if there is no map, or if only
+    an import, a kernel or a worker reaches the statement."""
     statements = [
         node
         for node in ast.walk(ast.parse(read(mutant.file)))
         if isinstance(node, ast.stmt) and (node.end_lineno or 0) >= mutant.begin[0] >= node.lineno
     ]
     lines = range(max(node.lineno for node in statements), mutant.end[0] + 1)
-    by_line = coverage.contexts_by_lineno(str(ROOT / mutant.file))
-    contexts = {context for line in lines for context in by_line.get(line, [])}
+    tests = set[str]()
+    for record in records():
+        by_line = record.contexts_by_lineno(str(ROOT / mutant.file))
+        tests.update(*(by_line.get(line, []) for line in lines))
     order = {file: number for number, file in enumerate(nearest_tests(mutant.file))}
-    tests = {context.rpartition("|")[0] for context in contexts if context}
-    near = sorted(tests, key=lambda test: (order.get(test.partition("::")[0], len(order)), test))
-    return None if "" in contexts and not near else near
+    return sorted(tests - {""}, key=lambda test: (order.get(test.partition("::")[0], len(order)), test))
 
 
 def write_map(arguments: Sequence[str]) -> int:
     """Run the tests once, and record which test reaches which line."""
-    MAP.parent.mkdir(parents=True, exist_ok=True)
-    MAP.unlink(missing_ok=True)
-    command = [sys.executable, "-m", "pytest", "--cov", "--cov-context=test", "--cov-report=", *arguments]
-    return subprocess.run(command, cwd=ROOT, env={**os.environ, "COVERAGE_FILE": str(MAP)}, check=False).returncode
+    shutil.rmtree(FOLDER, ignore_errors=True)
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "tests.reach", *arguments], cwd=ROOT, check=False
+    ).returncode
 
 
 # --- running ---
 
 
 class Copy:
-    """A copy of the tree for mutants, which are made one after the other."""
+    """A copy of the tree for mutants, which are made one after the other, and a pytest that has collected its tests.
+    ``arguments`` are more arguments of pytest, such as the files to collect."""
 
-    def __init__(self, folder: Path, number: int) -> None:
+    def __init__(self, folder: Path, number: int, arguments: Sequence[str] = ()) -> None:
         self.tree = folder / f"tree-{number}"
         self.temporary = folder / f"tmp-{number}"
         self.home = folder / f"home-{number}"
-        self.mark = f"{folder.name}-{number}"
         ignore = shutil.ignore_patterns(".git", ".venv*", "build", "dist", "__pycache__", ".*_cache", "screenshots")
         shutil.copytree(ROOT, self.tree, ignore=ignore, symlinks=True)
+        self.temporary.mkdir()
         self.home.mkdir()
+        self.arguments = arguments
+        self.unchanged: Tests | None = None
 
     def judge(self, mutant: Mutant, seconds: float) -> Outcome:
-        """Run the tests on a mutant for at most ``seconds``, beginning with the nearest test file."""
-        begin = time.monotonic()
+        """Run the tests on a mutant for at most ``seconds``, beginning with the nearest."""
         path = self.tree / mutant.file
         source = path.read_text(encoding="utf-8")
-        reaching = reaching_tests(mutant)
-        tests, ran, red = nearest_tests(mutant.file) if reaching is None else reaching, 0, list[str]()
-        size, most = (1, 16) if reaching is None else (50, 800)
+        names = reaching_tests(mutant) or nearest_tests(mutant.file)
+        change: Change | None = (str(path), source, mutant.apply(source))
+        unchanged = self.unchanged = self.unchanged or self.collected()
+        tests, unsure, begin = unchanged, list[str](), time.monotonic()
         try:
-            path.write_text(mutant.apply(source), encoding="utf-8")
-            while tests and (seconds_left := begin + seconds - time.monotonic()) > 5:
-                batch, later = tests[:size], tests[size:]
-                failed = self._first_failure(batch, red, seconds_left)
-                if failed is None:
-                    ran, tests, size = ran + len(batch), later, min(size * 2, most)
+            while True:
+                path.write_text(mutant.apply(source), encoding="utf-8")
+                word, told = tests.run(names, unsure, change, begin + seconds - time.monotonic())
+                if word == "import":
+                    tests, change = self.collected(), None
                     continue
-                test = failed.partition(" (")[0]
+                if word != "failed":
+                    return Outcome(mutant, None, int(told), time.monotonic() - begin)
                 path.write_text(source, encoding="utf-8")
-                without = self._first_failure([test], red, START_SECONDS + TEST_SECONDS)
+                without = unchanged.run([told], [], None, SILENCE)[0]
                 path.write_text(mutant.apply(source), encoding="utf-8")
                 # Run the test once more without the change: a test that fails only sometimes proves nothing.
-                if without is None and self._first_failure([test], red, START_SECONDS + TEST_SECONDS):
-                    return Outcome(mutant, failed, ran + 1, time.monotonic() - begin)
-                red.append(test)
+                if without == "passed" and tests.run([told], [], change, SILENCE)[0] == "failed":
+                    return Outcome(mutant, told, 0, time.monotonic() - begin)
+                unsure.append(told)
+        except NotCollected:
+            return Outcome(mutant, "an import", 0, time.monotonic() - begin)
         finally:
             path.write_text(source, encoding="utf-8")
-        return Outcome(mutant, None, ran, time.monotonic() - begin)
+            if tests is not unchanged:
+                tests.close()
 
-    def _first_failure(self, tests: Sequence[str], without: Sequence[str], seconds: float) -> str | None:
-        """The first test that fails; None if no test fails or the time is over."""
-        shutil.rmtree(self.temporary, ignore_errors=True)
-        self.temporary.mkdir()
-        output = self.home / "output"
-        command = [
-            sys.executable,
-            "-m",
-            "pytest",
-            "-x",
-            "-v",
-            "-n",
-            "0",
-            "-p",
-            "no:cacheprovider",
-            f"--timeout={TEST_SECONDS}",
-        ]
-        command += [*(f"--deselect={test}" for test in without), *tests]
-        with output.open("wb") as written:
-            process = subprocess.Popen(
-                command,
-                cwd=self.tree,
-                env=self._environment(),
-                stdin=subprocess.DEVNULL,
-                stdout=written,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-            try:
-                hung = _wait(process, output, seconds)
-            finally:
-                self._end(process)
-        text = output.read_text(encoding="utf-8", errors="replace")
-        failed = FAILED.findall(text)
-        if failed:
-            return failed[0] if "::" in failed[0] else f"{failed[0]} (import)"
-        if hung:
-            running = RUNNING.findall(text)
-            return f"{running[-1] if running else tests[0]} (hangs)"
-        if process.returncode in (0, 5, -signal.SIGKILL):  # 5: pytest selected no test
-            return None
-        return f"{tests[0]} (pytest ends with {process.returncode})"
+    def collected(self) -> Tests:
+        """A new pytest that has collected the tests of the tree as it is now. Raises NotCollected."""
+        return Tests(self.tree, self.temporary, self.home, self.arguments)
 
-    def _environment(self) -> dict[str, str]:
-        folders = {"TMPDIR": self.temporary, "PYTEST_DEBUG_TEMPROOT": self.temporary, "HOME": self.home}
-        settings = {"PYTHONPATH": str(self.tree), "AGF_MUTANT": self.mark, "PYTHONDONTWRITEBYTECODE": "1"}
-        return {**os.environ, **{name: str(folder) for name, folder in folders.items()}, **settings}
-
-    def _end(self, process: subprocess.Popen[bytes]) -> None:
-        """End pytest and all processes that it started, even kernels and workers, which have sessions of their own."""
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        mark = f"AGF_MUTANT={self.mark}\0".encode()
-        for entry in Path("/proc").glob("[0-9]*/environ"):
-            try:
-                if mark in entry.read_bytes() + b"\0":
-                    os.kill(int(entry.parent.name), signal.SIGKILL)
-            except OSError:  # the process has ended, or belongs to another user
-                continue
-
-
-def _wait(process: subprocess.Popen[bytes], output: Path, seconds: float) -> bool:
-    """Wait for pytest for at most ``seconds``. Returns whether it hangs, which means that it has written nothing for
-    too long."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        try:
-            process.wait(timeout=1)
-            return False
-        except subprocess.TimeoutExpired:
-            if time.time() - output.stat().st_mtime > SILENCE:
-                return True
-    return False
+    def close(self) -> None:
+        if self.unchanged:
+            self.unchanged.close()
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -463,6 +375,8 @@ def main(arguments: Sequence[str]) -> int:
 
         with ThreadPoolExecutor(options.jobs) as pool:
             outcomes = list(pool.map(judge, mutants))
+        for _ in range(options.jobs):
+            copies.get().close()
     survivors = [outcome for outcome in outcomes if outcome.killer is None]
     print(f"\nseed {options.seed}: {len(outcomes) - len(survivors)} killed, {len(survivors)} survived")
     for outcome in survivors:
@@ -472,7 +386,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def _row(outcome: Outcome) -> str:
     mutant, killer, tests, seconds = outcome
-    end = f"killed by {killer}" if killer else f"SURVIVES {tests} {'test files' if _map() is None else 'tests'}"
+    end = f"killed by {killer}" if killer else f"SURVIVES {tests} tests"
     change = mutant.show(read(mutant.file))
     return f"{mutant.file}:{mutant.begin[0]} {mutant.kind}: {end} ({seconds:.0f} s)\n{change}"
 

@@ -36,24 +36,29 @@ def test_the_nearest_tests_are_those_of_the_file_then_of_its_room() -> None:
 
 
 @pytest.mark.slow
-def test_a_mutant_is_killed_by_what_fails_or_hangs_and_the_tree_stays_as_it_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("tests.mutants.TEST_SECONDS", 5)
-    monkeypatch.setattr("tests.mutants.nearest_tests", lambda file: [FILE])
-    monkeypatch.setattr("tests.mutants.MAP", tmp_path / "none")
+def test_a_mutant_is_killed_by_what_fails_or_hangs_and_the_tree_stays_as_it_is(tmp_path: Path) -> None:
     before = (ROOT / FILE).read_bytes()
-    tree = Copy(tmp_path, 0)
+    tree = Copy(tmp_path, 0, [FILE, "--timeout=5"])
     (ratio,) = (
         mutant
         for mutant in mutants_of(FILE, read(FILE))
         if mutant.kind == "return None" and "nearest(word, names" in mutant.show(read(FILE))
     )
-    assert tree.judge(ratio, 300).killer == f"{FILE}::agf_magics.text.suggestions.suggest"
-    hangs = ratio._replace(text="while True: pass")
-    assert tree.judge(hangs, 300).killer == f"{FILE}::agf_magics.text.suggestions.suggest"
-    same = ratio._replace(text=_segment(ratio))
-    assert tree.judge(same, 300).killer is None
+    examples = f"{FILE}::agf_magics.text.suggestions.suggest"
+    same = _segment(ratio)
+    for text, killer in {
+        "return None": examples,
+        "while True: pass": examples,  # it hangs
+        "import os; os._exit(0)": examples,  # it ends the process
+        same: None,
+        f"{same}; yield": examples,  # the code is of another kind
+    }.items():
+        assert tree.judge(ratio._replace(text=text), 300).killer == killer, text
+    line = read(FILE).splitlines().index("COMPARED = 40_000") + 1
+    for text, killer in {"0": f"{FILE}::", "1 / 0": "an import", "40_000 + 1": "None"}.items():  # it runs at the import
+        killed_by = str(tree.judge(Mutant(FILE, (line, 11), (line, 17), text, ""), 300).killer)
+        assert killed_by.startswith(killer), text
+    tree.close()
     assert (ROOT / FILE).read_bytes() == before == (tree.tree / FILE).read_bytes()
 
 

@@ -145,7 +145,7 @@ RUNS = Command(
         Option("--name", "list only runs of flows with TEXT in the name", "flow", "TEXT"),
         Option(
             "--text",
-            "list only runs with all words of TEXT in the id, name, state, note or error",
+            "list only runs with all words of TEXT in the id, name, state, note, error or input",
             "value",
             "TEXT",
         ),

@@ -105,15 +105,22 @@ def bare(text: str) -> str:
     return text.replace("ctx.", "")
 
 
+def is_unwritten(step: Step) -> bool:
+    """Whether a step is the output of a policy that is the output of one agent: its author wrote no
+    step for it."""
+    if not isinstance(step, Compute) or step.word != "output_from":
+        return False
+    return len(tuple(step.value.reads())) == 1
+
+
 def says_nothing(step: Step, parts: tuple[str, ...]) -> bool:
-    """Whether a step only hands a value on: ``pipe``, ``{a: a, b: b}``, the last output of a
-    policy. ``parts``: the names that the step may read."""
+    """Whether a ``collect`` only hands a value on: ``pipe``, ``{a: a, b: b}``. ``parts``: the names
+    that it may read."""
     if not isinstance(step, Compute):
         return False
     text = re.sub(r"\s", "", text_of(step.value))
     alike = "{" + ",".join(f"{name}:{name}" for name in parts) + "}"
-    is_only = step.word == "output_from" and len(parts) == 1
-    return text in ("pipe", re.sub(r"\s", "", alike)) or is_only
+    return text in ("pipe", re.sub(r"\s", "", alike))
 
 
 def _without_prefix(

@@ -120,7 +120,7 @@ class RunReader:
 
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
-        with self._errors(), self._store.reading() as connection:
+        with self._errors(), self._store.reading_run(self._num) as connection:
             yield connection
 
 

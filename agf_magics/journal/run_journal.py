@@ -78,6 +78,8 @@ class Journal:
         self.is_resumed = earlier is not None
         self.log = NO_RECORDS if earlier is None else earlier
         """The outcomes of earlier sessions of this run; empty for the first session."""
+        if store is not None and not self.is_resumed:
+            store.beginning.add(num)
         self.emit: Callable[[ev.Event], None] = lambda event: None
         self.warnings = RunWarnings(self.log, lambda event: self.emit(event))
         self.rows = self._make_rows(stores_large=store is not None and store.files is not None)
@@ -140,6 +142,8 @@ class Journal:
             return
         # Awaited: a call whose run is not in the file could never be resumed.
         await self.durable(self._write(START_RUN, self._start_row(name, language)), lost=0)
+        if self.broken is None:
+            self.store.beginning.discard(self.num)
 
     def end(
         self, status: str, output: Value, stores: Mapping[str, Value], error: BaseException | None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -10,7 +11,7 @@ from contextlib import closing, contextmanager
 from typing import Annotated, Any, NamedTuple
 
 from ..flow.progress.pauses import Pauses, paused
-from ..flow.progress.rows import PRICE
+from ..flow.progress.usage import PRICE
 from .calls.changed_objects import CALL, changed_in
 from .codec.json_texts import encode
 from .codec.signatures import checksum
@@ -156,6 +157,42 @@ def list_runs(store: Store, name: str | None = None, most: int = -1) -> list[Run
     return [_with_current_status(_head_of(row) or _damaged(row), store, lives) for row in listed]
 
 
+class StartText(NamedTuple):
+    """What a list of runs says of the start of a run, from its manifest."""
+
+    input: str = ""
+    """The first `MOST_INPUT` characters of the journaled input as JSON, which has no secrets."""
+    note: str = ""
+
+
+def start_texts(store: Store, run_ids: Iterable[str]) -> dict[str, StartText]:
+    """What the manifests of these runs say of their starts. The text is only displayed and searched, so
+    no checksum is read. Raises JournalError."""
+    with store.reading() as connection:
+        rows = connection.execute(_START_TEXTS, (MOST_INPUT, encode([*run_ids])))
+        return {run: StartText(_input_text(input), note) for run, input, note in rows}
+
+
+MOST_INPUT = 1_000
+"""The most characters of an input that are searched."""
+
+_START_TEXTS = f"""\
+SELECT run, substr(json_extract(work, '$.input.json', '$.input.shown'), 1, ?),
+    coalesce(substr(json_extract(work, '$.note'), 1, 1000), '')
+FROM runs WHERE run IN ({LISTED_VALUES}) AND typeof(work) = 'text' AND json_valid(work)"""
+"""An input is JSON, or else has a preview."""
+
+
+def _input_text(parts: str) -> str:
+    """The input in the list of both parts of a manifest that may have it: ``[{"n":5},null]``. Letters
+    stand in it as they are, not as ``\\u00fc``."""
+    text = parts.removesuffix(",null]").removeprefix("[null,").removeprefix("[")
+    return _ESCAPED.sub(lambda letters: str(json.loads(f'"{letters[0]}"')), text)
+
+
+_ESCAPED = re.compile(r"(?:\\u[0-9a-fA-F]{4})+")
+
+
 def has_older(store: Store, since: float) -> bool:
     """Whether a run ended before ``since``. Raises JournalError."""
     with store.reading() as connection:
@@ -275,6 +312,7 @@ _is_end = checker(
 def records(store: Store, num: int, is_shown: bool = True) -> Iterator[Record]:
     """The records of a run, in order. ``is_shown``: see `read_records`. Raises JournalError."""
     with reading_texts(store) as connection, closing(connection.cursor()) as cursor:
+        store.refuse_deleted(connection, num)
         cursor.execute(f"{RECORDS} WHERE {OF_RUN} ORDER BY line", (num, num + ROOM))
         yield from read_records(cursor, is_shown)
 
@@ -317,7 +355,7 @@ def once_each(store: Store, num: int, keys: Iterable[tuple[str, ...]]) -> Iterab
     """The last record of each of the steps ``keys``, which run only once. Raises JournalError."""
     where = f"{OF_RUN} AND kind!='' AND at IN ({LISTED_VALUES}) ORDER BY line"
     cells = (num, num + ROOM, encode([encode(key) for key in keys]))
-    with store.reading() as connection:
+    with store.reading_run(num) as connection:
         rows = connection.execute(f"{RECORDS} WHERE {where}", cells)
         return {record.at: record for record in read_records(rows)}.values()
 

@@ -289,7 +289,7 @@ class Notebook:
         options = replace(
             request.options, background=background, inline=inline, shown_warnings=(*shown, *unused)
         )
-        run, _ = self.start(
+        run, display = self.start(
             lambda options: launch.start_run(flow, request.input, options, request.over),
             options,
             quiet=request.quiet,
@@ -299,7 +299,7 @@ class Notebook:
         if not background:
             run.result()
             if request.over is not None:
-                self._finish_rows(run, request)
+                self._finish_rows(run, request, display)
             if request.quiet and request.out:
                 print_problems(run.progress.losses)
         # Only here: if the run did not begin, or failed for want of a value, its error says enough.
@@ -336,7 +336,7 @@ class Notebook:
         self._follow(run, display)
         return run, display
 
-    def _finish_rows(self, run: run_module.Run, request: RunRequest) -> None:
+    def _finish_rows(self, run: run_module.Run, request: RunRequest, display: view.View) -> None:
         """Score the rows of a run over a table, and save its table, as the line says."""
         try:
             if request.scores:
@@ -349,6 +349,7 @@ class Notebook:
                     seed=request.seed,
                     registry=self.registry,
                 )
+                display.refresh(run)
                 show({"text/html": scores._repr_html_(), "text/plain": repr(scores)})
         finally:
             # Saved also if a judge fails: the rows have been paid for.

@@ -29,7 +29,7 @@ from ..lifecycle.runs.run import Run
 from ..lifecycle.scoring.table_comparison import TableComparison
 from ..lifecycle.table_runs.table import LABEL
 from ..pictures import theme as look
-from ..pictures.amounts import counted
+from ..pictures.amounts import counted, duration
 from ..pictures.diagram import Diagram
 from ..pictures.layout.graphviz import NoPicture
 from ..pictures.pages.parts import chip, header_html, shown_status
@@ -202,13 +202,12 @@ class ReportAnswers:
             for page in self.pages("table", ROWS_SHOWN, most_pages, **order):
                 pages.append(page)
                 # The reply that is in the file is changed, not a copy.
-                page |= {"before": "", "note": ""}  # nothing is compared without a kernel
+                page["before"] = ""  # nothing is compared without a kernel
                 total = page["total"]
                 if total > MOST_LISTED_ROWS:
                     page["total"] = MOST_LISTED_ROWS
-                    page["note"] = (
-                        f"The first {MOST_LISTED_ROWS} of {total:,} {which} are in this report."
-                    )
+                    note = f"The first {MOST_LISTED_ROWS} of {total:,} {which} are in this report."
+                    page["note"] = "; ".join(filter(None, (note, page["note"])))
         return pages
 
     def moments(self) -> bool:
@@ -428,7 +427,7 @@ def _step(row: Row, answers: ReportAnswers) -> Iterator[str]:
     if facts is None:
         yield "<p>left out</p>"
         return
-    parts = (facts["took"], facts["counted"], facts["why"], facts.get("note"))
+    parts = (duration(row.seconds), facts["counted"], facts["why"], facts.get("note"))
     summary = " · ".join(filter(None, parts))
     yield f'<p class="dim">{html(summary)}</p>' if summary else ""
     yield _error(facts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from datetime import datetime
 from decimal import Decimal
 
@@ -25,17 +26,19 @@ def counted(number: int, noun: str) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """
+    """The words for a duration. The function of the same name in the page's script says the same.
+
     >>> [duration(s) for s in (None, 0.0001, 0.0042, 1.234, 75.2, 7260)]
     ['', '< 1 ms', '4 ms', '1.2 s', '1 min 15 s', '2 h 1 min']
     """
     if seconds is None:
         return ""
-    if seconds < 0.9995:
-        return f"{seconds * 1000:.0f} ms" if seconds >= 0.0005 else "< 1 ms"
-    if seconds < 59.95:
-        return f"{seconds:.1f} s"
-    whole = round(seconds)
+    # A half is rounded up, as in JavaScript: `round` takes the even number.
+    if (milliseconds := math.floor(seconds * 1000 + 0.5)) < 1000:
+        return f"{milliseconds} ms" if milliseconds > 0 else "< 1 ms"
+    if (tenths := math.floor(seconds * 10 + 0.5)) < 600:
+        return f"{tenths / 10:.1f} s"
+    whole = math.floor(seconds + 0.5)
     return (
         f"{whole // 60} min {whole % 60} s"
         if whole < 3600

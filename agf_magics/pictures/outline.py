@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import filterfalse
 
 from ..flow.flow import Flow, outermost
 from ..flow.graph_steps import END, Dag, Walk
@@ -10,6 +11,7 @@ from ..flow.progress.progress import Progress
 from ..flow.progress.rows import Key
 from ..flow.session_tools import session_calls
 from ..flow.step import Step
+from ..flow.step_names import is_unwritten
 from ..flow.steps import Branches, Choose, Repeat, Sequence, children, every
 from ..text.columns import cells
 from . import theme as look
@@ -112,7 +114,7 @@ def _lines(flow: Flow, progress: Progress | None) -> list[tuple[int, str]]:
 def count_steps(flow: Flow) -> str:
     """``3 steps``, ``5 nodes``, ``2 calls``."""
     noun = {Dag: "call", Walk: "node"}.get(type(_whole(flow)), "step")
-    return counted(len(outermost(flow)), noun)
+    return counted(sum(not is_unwritten(step) for step in outermost(flow)), noun)
 
 
 def _whole(flow: Flow) -> Step:
@@ -129,7 +131,7 @@ def _with_roles(step: Step, parent: Step, depth: int) -> Iterator[tuple[int, str
         depth += 1
     # The other steps of a model's session are not the author's.
     parts = session_calls(step) if isinstance(step, Repeat) and step.session else children(step)
-    for child in parts:
+    for child in filterfalse(is_unwritten, parts):
         yield from _with_roles(child, step, depth)
 
 

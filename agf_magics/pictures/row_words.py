@@ -15,7 +15,7 @@ from ..flow.progress.rows import Key, Row, key_of
 from ..flow.progress.turns import Turn, Turns
 from ..flow.session_tools import tool_id
 from ..flow.step_names import callee_name, only_call
-from ..flow.steps import Invoke
+from ..flow.steps import Each, Fold, Invoke
 from .amounts import counted, duration, money
 from .plain import line, plain
 from .theme import STATES, State, state
@@ -58,7 +58,8 @@ class Tally(NamedTuple):
 
     @property
     def ended(self) -> int:
-        return self.ok + self.failed + self.cancelled
+        """The number of elements with an outcome: a cancelled one has none."""
+        return self.ok + self.failed
 
     def __str__(self) -> str:
         """
@@ -187,6 +188,17 @@ def tally_of(row: Row) -> Tally | None:
     return _tally(row.width, row.elements)
 
 
+def outer_fans(progress: Progress, tallied: Mapping[Key, Tally]) -> list[tuple[Row, Tally]]:
+    """The outermost fan-outs over data that have started, also those in a branch or a called flow.
+    Branches are no elements, and neither are the tool calls of a model."""
+    rows = ((progress.rows[key], tally) for key, tally in tallied.items())
+    return [
+        (row, tally)
+        for row, tally in rows
+        if isinstance(row.step, (Each, Fold)) and row.turns is None and not row.many
+    ]
+
+
 def pace(row: Row, tally: Tally | None, now: float) -> str:
     """How fast the elements of a running fan-out end, and in how many seconds the last one ends:
     ``120/s, 7 s left``. ``now``: the time on the clock of the events."""
@@ -194,7 +206,7 @@ def pace(row: Row, tally: Tally | None, now: float) -> str:
         return ""
     # Results that are reused from another run took no time in this run.
     ended_here = tally.ended - sum(part.earlier for part in row.elements if not part.is_own)
-    remaining = tally.total - tally.ended
+    remaining = tally.total - tally.ended - tally.cancelled
     seconds = now - row.when
     if ended_here < FEW or seconds < SOON or not remaining:
         return ""

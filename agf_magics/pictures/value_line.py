@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ..journal.codec.encoding import without_mark
 from ..values.unread import Unread
 from ..values.value import Value
 from .amounts import duration
 from .plain import line
-from .values import in_memory, value_among
+from .values import in_memory, text_among, value_among
 
 BRACKETS = {list: ("[", "]"), dict: ("{", "}")}
 
-LONGEST_TEXT = 200
-"""The most characters of a text inside a list or an object."""
 MOST_DEEP_IN_LINE = 6
 """The most levels of lists and objects that one line shows."""
 
@@ -39,11 +38,12 @@ def _pieces(value: Value, depth: int) -> Iterator[str]:
     value = in_memory(value) if type(value) is Unread else value
     kind = type(value)
     if kind not in (dict, list) or not value:
-        yield f'"{line(value, LONGEST_TEXT)}"' if kind is str and depth else value_among(value)
+        yield text_among(value) if kind is str and depth else value_among(value)
         return
     if depth > MOST_DEEP_IN_LINE:
         yield "…"
         return
+    value, count = without_mark(value)
     is_bare = kind is dict and depth == 0
     opening, closing = BRACKETS[kind]
     yield "" if is_bare else opening
@@ -54,6 +54,7 @@ def _pieces(value: Value, depth: int) -> Iterator[str]:
         else:
             yield f"{line(str(part), 80)}: "
             yield from _pieces(value[part], depth + 1)
+    yield f", … {count - len(value):,} more" if count > len(value) else ""
     yield "" if is_bare else closing
 
 

@@ -21,6 +21,7 @@ from json import dumps
 from logging import DEBUG
 from typing import Any
 
+from ..journal.codec.encoding import without_mark
 from ..text.giving_up import note_given_up
 from ..text.length import ATOMS
 from ..values.opaque import describe_array, describe_scalar, fields_of
@@ -35,6 +36,10 @@ MOST_BRIEF = 40
 """The most characters of a value beside its name."""
 MOST_TEXT = 4_000
 """The most characters of a value that is a text, and of a data frame as text."""
+MOST_CHARACTERS = 50_000
+"""The most characters of all texts inside a value together, beside the line of each."""
+LONGEST_AMONG = 200
+"""The most characters of a text that stands in a line among other values."""
 MOST_ITEMS = 20
 """The most items of a list, fields of an object and rows of a table."""
 MOST_COLUMNS = 12
@@ -47,11 +52,13 @@ MOST_PICTURE = 2_000_000
 """Bytes of a PNG that is embedded in a page; a larger picture is only named."""
 MOST_PICTURES = 12
 """Pictures in one value; their PNG bytes together have at most MOST_PICTURE bytes."""
+MOST_FRAME_ROWS = 10
+"""The most rows of a data frame."""
 MOST_FRAME = 100_000
 """The most characters of the HTML of a data frame."""
 PNG = b"\x89PNG\r\n\x1a\n"
 _PREVIEW = re.compile(r"⟨\w[\w .,:×]{0,99}⟩")
-"""What the journal shows of an object: ``⟨DataFrame 55 × 3⟩``. It is no text, so it has no quotes."""
+"""What the journal shows of an object: ``⟨DataFrame 55 × 3⟩``."""
 PIXELS = 640
 """The greatest width and height of a picture in a value, in pixels."""
 
@@ -61,10 +68,10 @@ Mask = Callable[[Value], Value]
 
 Shown = dict[str, Any]
 """A value as JSON: its ``kind`` and, by it, ``text`` (and ``block``: it has several lines; ``more``:
-how many lines it has after these; ``whole``: the number that was rounded; ``markdown``: a model wrote
-it); of a
-``group`` or a ``grid`` the title, the first parts or rows and how many more there are; of a ``frame``, a
-data frame, its own HTML and text; of a ``png`` its data."""
+how many lines it has after these; ``all``: the text of which it is a line; ``whole``: the number that
+was rounded; ``markdown``: a model wrote it); of a ``group`` or a ``grid`` the title, the first parts or
+rows and how many more there are; of a ``frame``, a data frame, the own HTML and text of its first rows and
+columns, and how many more there are; of a ``png`` its data."""
 
 
 def value_json(
@@ -141,9 +148,10 @@ def value_brief(value: Value, mask: Mask = lambda value: value) -> str:
     value = in_memory(value) if type(value) is Unread else value
     kind = type(value)
     if kind is list and value:
-        return counted(len(value), "row" if _grid(value) is not None else "item")
+        items, count = without_mark(value)
+        return counted(count, "row" if _grid(items, count) is not None else "item")
     if kind is dict and value:
-        return counted(len(value), "field")
+        return counted(without_mark(value)[1], "field")
     if kind is str and (len(value) > MOST_BRIEF or "\n" in value):
         return size(len(value))
     for library in ("pandas", "polars"):
@@ -169,6 +177,7 @@ class _Builder:
         self.left = MOST_LEAVES
         self.pictures = MOST_PICTURES
         self.bytes = MOST_PICTURE
+        self.characters = MOST_CHARACTERS
         self.mask, self.draws = mask, draws
         self.is_exact = is_exact
 
@@ -177,18 +186,31 @@ class _Builder:
         value = in_memory(value) if type(value) is Unread else value
         kind = type(value)
         if kind is dict and value and all(type(key) is str for key in islice(value, MOST_ITEMS)):
-            return self.group(counted(len(value), "field"), value.items(), len(value), depth)
+            fields, count = without_mark(value)
+            return self.group(counted(count, "field"), fields.items(), count, depth)
         if kind is list and value:
-            return _grid(value, self.is_exact) or self.group(
-                counted(len(value), "item"), ((None, v) for v in value), len(value), depth
+            items, count = without_mark(value)
+            return _grid(items, count, self.is_exact) or self.group(
+                counted(count, "item"), ((None, item) for item in items), count, depth
             )
-        fields = None if kind in ATOMS else fields_of(value)
-        if fields is not None:
-            title = f"{line(kind.__name__, 60)} · {counted(len(fields), 'field')}"
-            return self.group(title, self.mask(fields).items(), len(fields), depth)
+        if (own := None if kind in ATOMS else fields_of(value)) is not None:
+            title = f"{line(kind.__name__, 60)} · {counted(len(own), 'field')}"
+            return self.group(title, self.mask(own).items(), len(own), depth)
+        if kind is str:
+            return self.text(value)
         if kind is float:
             return _number(value, self.is_exact or depth == 0)
         return _frame(value) or self.picture(value) or _words(_scalar(value))
+
+    def text(self, value: str) -> Shown:
+        """A text among other values: its beginning in one line, and ``all`` of it if it has more."""
+        shown = _words(text_among(value))
+        is_long = len(value) > LONGEST_AMONG or "\n" in value
+        if not is_long or self.characters <= 0:
+            return shown
+        whole = plain(value, min(self.characters, MOST_TEXT))
+        self.characters -= len(whole)
+        return {**shown, "all": whole}
 
     def picture(self, value: Value) -> Shown | None:
         """``value`` as a picture, if it is one and there is room for it."""
@@ -230,7 +252,7 @@ def _scalar(value: Value, is_exact: bool = True) -> str:
     if kind is float:
         return repr(value) if is_exact else number(value)
     if kind is str:
-        return value if _PREVIEW.fullmatch(value) else f'"{line(value, 200)}"'
+        return text_among(value)
     if kind is dict:
         return "{…}" if value else "{}"
     if kind is list:
@@ -245,9 +267,19 @@ def _scalar(value: Value, is_exact: bool = True) -> str:
     return line(f"<{name}>" if module == "builtins" else f"<{module}.{name}>", 120)
 
 
-def _grid(rows: list[Value], is_exact: bool = False) -> Shown | None:
+def text_among(text: str) -> str:
+    """A text among other values, in one line. The preview of an object is no text, so it has no
+    quotes.
+
+    >>> text_among("two\\nlines"), text_among("⟨DataFrame 55 × 3⟩")
+    ('"two lines"', '⟨DataFrame 55 × 3⟩')
+    """
+    return text if _PREVIEW.fullmatch(text) else f'"{line(text, LONGEST_AMONG)}"'
+
+
+def _grid(rows: list[Value], count: int, is_exact: bool = False) -> Shown | None:
     """A table, if ``rows`` are flat objects with mostly the same keys, as far as the first ones
-    tell; else None."""
+    tell; else None. ``count``: the number of all rows, of which ``rows`` may be the first ones."""
     first = rows[:MOST_ITEMS]
     if len(rows) < 2 or not all(type(row) is dict and row and len(row) <= 40 for row in first):
         return None
@@ -264,21 +296,19 @@ def _grid(rows: list[Value], is_exact: bool = False) -> Shown | None:
     cells_of = tuple(
         tuple(_cell(row[key], is_exact) if key in row else "" for key in kept) for row in first
     )
-    more = [
-        counted(count, noun)
-        for count, noun in (
-            (len(rows) - len(first), "more row"),
-            (len(columns) - len(kept), "more column"),
-        )
-        if count
-    ]
     return {
         "kind": "grid",
-        "title": counted(len(rows), "row"),
+        "title": counted(count, "row"),
         "columns": tuple(line(key, 60) for key in kept),
         "rows": cells_of,
-        "more": " and ".join(more),
+        "more": _left_out(count - len(first), len(columns) - len(kept)),
     }
+
+
+def _left_out(rows: int, columns: int) -> str:
+    """The rows and columns of a table that are not shown: ``5 more rows and 1 more column``."""
+    counts = ((rows, "more row"), (columns, "more column"))
+    return " and ".join(counted(count, noun) for count, noun in counts if count > 0)
 
 
 def _cell(value: Value, is_exact: bool) -> str:
@@ -295,11 +325,12 @@ def _frame(value: Value) -> Shown | None:
         count, columns = value.shape
         title = f"DataFrame · {counted(count, 'row')} × {counted(columns, 'column')}"
         try:
-            few = value.head(10)
+            few = value.head(MOST_FRAME_ROWS)
             few = few.iloc[:, :MOST_COLUMNS] if library == "pandas" else few[:, :MOST_COLUMNS]
             page = re.sub(r"<style(?>(?:[^<]|<(?!/?style))*)</style>", "", few._repr_html_() or "")
             shown = {"html": plain(page, MOST_FRAME), "text": plain(str(few), MOST_TEXT)}
-            return {"kind": "frame", "title": title, **shown}
+            more = _left_out(count - MOST_FRAME_ROWS, columns - MOST_COLUMNS)
+            return {"kind": "frame", "title": title, **shown, "more": more}
         except Exception as error:  # a cell may be any object, with any repr
             note_given_up(__name__, "a table is shown by its name", error, DEBUG)
             return _words(title)
@@ -390,7 +421,8 @@ def shown_html(shown: Shown, key: str = "", is_open: bool = False, is_whole: boo
             )
         case "frame":
             page = f"<pre>{html(shown['text'])}</pre>" if is_whole else shown["html"]
-            return details(key + html(title), page, opened)
+            more = f"… {html(shown['more'])}" if shown["more"] else ""
+            return details(key + html(title), page + more, opened)
     return (
         f'{key}<div><img alt="{html(title)}" style="max-width:100%;height:auto" '
         f'src="data:image/png;base64,{shown["data"]}"></div>'
@@ -427,7 +459,8 @@ def _text(shown: Shown) -> list[str]:
             more = [f"… {shown['more']}"] if shown["more"] else []
             return [*table_text(shown["columns"], shown["rows"]), *more]
         case "frame":
-            return [shown["title"], *shown["text"].split("\n")]
+            more = [f"… {shown['more']}"] if shown["more"] else []
+            return [shown["title"], *shown["text"].split("\n"), *more]
     more = [f"… and {counted(shown['more'], 'more line')}"] if shown.get("more") else []
     return [*str(shown["text"]).split("\n"), *more]
 

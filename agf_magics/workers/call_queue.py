@@ -15,8 +15,9 @@ from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
+from ..catalog.tools.outcome_unknown import OutcomeUnknown
 from ..compat.imports import for_the_person
-from ..engine.host.remote_calls import OutcomeUnknown, Placement, Terms
+from ..engine.host.remote_calls import Placement, Terms
 from ..engine.threads.call_threads import ThreadCall, name_of
 from ..engine.threads.user_code import Result, TimedOut
 from ..limits.grants import Grant, granted

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from ..engine.threads.user_code import Result, TimedOut
+from ..engine.threads.user_code import LeftRunning, Result
 from ..text.diagnostics import Diagnostic, StepError
 from ..text.raised import describe_exception
 from . import chunk
@@ -37,7 +37,7 @@ class OutcomeReader(NamedTuple):
                     return False, failure
                 return False, error
             case chunk.LATE:
-                return False, TimedOut(value, f"left running: {self.name} on {worker}")
+                return False, LeftRunning(value, f"left running: {self.name} on {worker}")
         message = f"the result of {self.name!r} cannot be sent to the kernel: {value}"
         return False, StepError(Diagnostic("step.unsent-result", message, hint=_FILE))
 

@@ -76,7 +76,7 @@ def test_every_class_that_shows_html_says_so() -> None:
         for node in ast.walk(ast.parse(text)):
             if isinstance(node, ast.FunctionDef) and node.name in ("_repr_html_", "_repr_mimebundle_"):
                 body = ast.get_source_segment(text, node) or ""
-                if "untypeset(" not in body:
+                if "untypeset(" not in body and not body.endswith("..."):  # a protocol shows nothing itself
                     missing.append(f"{path.name}: {node.name}")
             called = getattr(node.func, "id", "") if isinstance(node, ast.Call) else ""
             if called in ("display", "publish_display_data") and path.name != "output.py":

@@ -144,7 +144,7 @@ def test_every_view_of_a_failed_run_and_its_resumption(opened: Open, app: str) -
     explorer.locator("button:text-is('Run from here')").click()
     explorer.locator(".title:has-text('! ok')").wait_for()
     explorer.locator(".title").click()
-    panel.locator("text=calls reused from digest-").wait_for()
+    panel.locator("text=run from 'chart' of digest-").wait_for()
     assert app != "lab" or page.errors == []
 
 

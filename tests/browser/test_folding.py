@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Locator
 
-from tests.browser.harness import Notebook, Open
+from tests.browser.harness import EXPLORERS, Notebook, Open
 
 pytestmark = pytest.mark.browser
 
@@ -53,6 +53,10 @@ def picture_of(page: Notebook, cell: int) -> Locator:
     return picture
 
 
+FOCUSED = f"{EXPLORERS}.map(root => root.activeElement?.dataset.step)[0]"
+"""The step whose box or title has the focus. Without a focus in there, JupyterLab gives it to its active cell."""
+
+
 @pytest.mark.main
 def test_a_frame_stays_where_it_was_clicked(opened: Open) -> None:
     page = opened(SETUP, FRAMES)
@@ -71,6 +75,7 @@ def test_a_frame_stays_where_it_was_clicked(opened: Open) -> None:
             folded.focus()
             page.press("Enter")
             frame.wait_for()
+            page.wait(f"{FOCUSED} === it", "steps[2]")
         assert corner(frame) == pytest.approx(before, abs=1), action
         picture.locator("g[aria-label='Fold steps[2]']").click()
         folded.wait_for()
@@ -105,6 +110,15 @@ def test_a_group_of_a_long_chain_is_unfolded_where_it_is(opened: Open) -> None:
     picture.locator(f"g[aria-label='Fold {name}']").click()
     failed.wait_for()
     assert [corner(boxes.filter(has_text="x61 …")), corner(failed)] == [pytest.approx(place, abs=1) for place in before]
+    away = "node => node.getRootNode().host.explorer.picture.show([9000, 9000, 300, 300])"
+    page.explorer(1).evaluate(away)
+    failed.focus()
+    page.press("n")  # the next failed step comes in sight
+    page.wait(f"{EXPLORERS}[0].host.explorer.picture.box[0] < 9000")
+    (left, top), room = corner(failed), picture.bounding_box()
+    assert room is not None
+    assert room["x"] <= left < room["x"] + room["width"]
+    assert room["y"] <= top < room["y"] + room["height"]
     assert not [error for error in page.errors if "the hundred" not in error]
 
 

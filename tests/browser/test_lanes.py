@@ -141,14 +141,16 @@ def test_the_lanes_follow_the_axis_of_a_run_that_goes_on_ends_and_is_resumed(ope
 
 
 ROUNDS = """%%graph rounds --run
-state: {n: int}
-variables: {n: 0}
+state: {n: int, m: int}
+variables: {n: 0, m: 0}
 nodes:
   work: {type: python, tool: rest, variables: {n: "{state.n}"}, state_key: n}
+  wait: {type: python, tool: waits, variables: {n: "{state.n}"}, state_key: m}
   count: {type: passthrough, output: {n: "{state.n}"}}
 edges:
 - {from: START, to: work}
-- {from: work, to: count}
+- {from: work, to: wait}
+- {from: wait, to: count}
 - {from: count, to: work, condition: n < 4}
 - {from: count, to: END, condition: else}"""
 REST = """%load_ext agf_magics
@@ -158,7 +160,12 @@ from agf_magics import tool
 @tool
 def rest(n: int) -> int:
     time.sleep(0.2)
-    return n + 1"""
+    return n + 1
+
+@tool
+def waits(n: int) -> int:
+    time.sleep(0.6)
+    return n"""
 
 
 def test_the_bar_of_a_node_in_a_loop_is_filled_only_where_it_worked(opened: Open) -> None:
@@ -166,10 +173,17 @@ def test_the_bar_of_a_node_in_a_loop_is_filled_only_where_it_worked(opened: Open
     page.run_all()
     page.open_view(1, "Timeline")
     paint = f"[...{EXPLORERS}.at(-1).querySelectorAll('.row u')].map(bar => bar.style.background)"
-    page.wait(f"{paint}.length === 2 && {paint}.every(paint => paint.includes('gradient'))")
-    work, count = page.page.evaluate(f"() => {paint}")
+    page.wait(f"{paint}.length === 3 && {paint}.every(paint => paint.includes('gradient'))")
+    work, _, count = page.page.evaluate(f"() => {paint}")
     assert work.count("rgb(") == 2 * 4  # each call begins and ends
     assert "color-mix" in count  # two marks: the times between them are not known
+    panel = page.open_step(1, "work")
+    row = page.explorer(1).locator(".row", has_text="work")
+    took, within = row.locator(".took").inner_text(), row.locator(".took").get_attribute("title")
+    assert re.fullmatch(r"(8|9)\d\d ms within (2\.[5-9]|3\.\d) s", within or ""), within
+    assert within.startswith(f"{took} within")  # type: ignore[union-attr]
+    panel.locator(".facts", has_text=within).wait_for()
+    page.explorer(1).locator(".lanes h4", has_text=f"work: 4 calls in 1 lane, {within}").wait_for()
     page.picture("lanes-rounds", 1)
 
 

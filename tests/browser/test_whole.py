@@ -259,6 +259,43 @@ def test_a_printed_notebook_has_whole_pictures_and_nothing_folded(opened: Open, 
     paper.close()
 
 
+FRAMES = """import pandas as pd
+wide = [pd.DataFrame({f"column_{n}": ["2026-01-02 12:00:00"] * 3 for n in range(count)}) for count in (11, 12)]
+rows = [{"n": n, **{f"a_longer_name_{k}": "words and words and words" for k in range(38)}} for n in range(9)]
+
+@tool
+def frames() -> list:
+    return wide
+
+agf.define("pipeline: parts\\nsteps: [{tool: {name: part, args: {n: !expr ctx.n}}}]")
+%run_pipeline parts --over $rows --yes"""
+SIDES = """all => all.map(one => {
+  const cells = [...one.querySelectorAll("td, th")], ends = cells.map(cell => cell.getBoundingClientRect().right);
+  const cut = cells.filter(cell => cell.scrollWidth > cell.clientWidth + 1);
+  return [one.rows[0].cells.length, Math.round(Math.max(...ends)), cut.length];
+})"""
+"""For each table, the number of its columns, where its last one ends, and the cells whose text goes on outside."""
+
+
+def test_no_column_of_a_printed_table_is_cut(opened: Open, lab: Lab, browser: Browser) -> None:
+    from nbconvert import HTMLExporter
+
+    page = opened(SETUP, FRAMES, "%%pipeline --run\npipeline: p\nsteps:\n- tool: {name: frames, output: two}")
+    page.run_all()
+    page.explorer(2)
+    text, _ = HTMLExporter().from_notebook_node(page.save())
+    (lab.folder / "wide.html").write_text(text, encoding="utf-8")
+    width = 718  # of A4 between its margins
+    paper = browser.new_page(viewport={"width": width, "height": 1000})
+    paper.goto((lab.folder / "wide.html").as_uri(), wait_until="domcontentloaded")
+    paper.emulate_media(media="print")
+    tables = paper.locator(".agf-run table").evaluate_all(SIDES)
+    paper.screenshot(path=PICTURES / "wide-printed.png", full_page=True)
+    assert {12, 13, 40} <= {columns for columns, _, _ in tables}
+    assert [one for one in tables if one[1] > width or one[2]] == []
+    paper.close()
+
+
 LANES = """%%pipeline --run
 pipeline: lanes
 steps:

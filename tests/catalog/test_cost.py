@@ -15,7 +15,7 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 import agf_magics as agf
 from agf_magics.catalog import model_of
 from agf_magics.flow.progress import events as ev
-from agf_magics.flow.progress.rows import cost_of
+from agf_magics.flow.progress.usage import cost_of
 from agf_magics.lifecycle.past.past_run import find_past_run
 from agf_magics.pictures.pages.parts import progress_text
 from agf_magics.pictures.pages.run_page import run_html

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
+from pydantic import AfterValidator
 from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.function import FunctionModel
 
 import agf_magics as agf
+from agf_magics.catalog import MASK
 from agf_magics.flow.progress.events import QuestionAnswered
 from tests.engine import kept
 
@@ -264,3 +266,34 @@ edges: [{from: START, to: ask}, {from: ask, to: use}, {from: use, to: END}]
         fails[0] = False
         resumed = agf.resume(failed.run_id, registry=registry, ask=lambda question: "t0ken-of-ann", raises=False)
     assert (resumed.status, resumed.stores.get("said")) == ("ok", "used")
+
+
+def _hundredfold(cents: int) -> int:
+    return cents * 100
+
+
+Hundredfold = Annotated[int, AfterValidator(_hundredfold)]
+
+
+@pytest.mark.parametrize(
+    ("answer", "received"),
+    {
+        "yes": (True, ("bob", 500, "pin-1")),
+        "another": ({"to": "ann"}, ("ann", 500, "pin-1")),
+        "the converted one": ({"cents": 7}, ("bob", 700, "pin-1")),
+        "all as they were shown": ({"to": "bob", "cents": 500, "pin": MASK}, ("bob", 500, "pin-1")),
+        "one of all": ({"to": "ann", "cents": 500, "pin": MASK}, ("ann", 500, "pin-1")),
+        "the secret": ({"pin": "2"}, ("bob", 500, "pin-2")),
+    }.values(),
+)
+def test_an_argument_is_converted_once(answer: Any, received: tuple[Any, ...]) -> None:
+    """What the person does not change is what they saw: the code of the tool may change a value each time."""
+    registry, calls = agf.Registry(), list[Any]()
+
+    @agf.tool(registry=registry, secret="pin")
+    def pay(to: str, cents: Hundredfold, pin: Annotated[str, AfterValidator(lambda text: f"pin-{text}")]) -> None:
+        calls.append((to, cents, pin))
+
+    text = "name: p\nconfirm: true\ncalls:\n- {_tool: pay, to: bob, cents: 5, pin: '1', _outputPath: †state.r}\n"
+    agf.run(text, registry=registry, ask=lambda question: answer)
+    assert calls == [received]

@@ -207,25 +207,53 @@ def test_at_once_holds_for_plain_functions_and_threads() -> None:
     assert state == [0, 2]
 
 
-def test_a_cancelled_call_passes_its_turn_on() -> None:
-    async def main() -> list[str]:
-        gate, passed = Gate(), list[str]()
-        gate.limit(None, 1)
+@pytest.mark.parametrize(
+    ("rate", "cancelled_at", "starts"),
+    [
+        pytest.param(None, 0.5, {"a": 0.0, "c": 1.0}, id="while it waits for a call"),
+        pytest.param("1/min", 0.5, {"a": 0.0, "c": 60.0}, id="before the rate"),
+        pytest.param("1/min", 30.0, {"a": 0.0, "c": 60.0}, id="while it waits for the rate"),
+    ],
+)
+def test_a_cancelled_call_passes_its_turn_on(
+    rate: str | None, cancelled_at: float, starts: Mapping[str, float]
+) -> None:
+    gate, started = Gate(), dict[str, float]()
+    gate.limit(rate, 1)
 
-        async def work(name: str, seconds: float) -> None:
-            await asyncio.sleep(seconds)
-            passed.append(name)
+    async def work(name: str) -> None:
+        started[name] = asyncio.get_running_loop().time()
+        await asyncio.sleep(1)
 
-        first, second, third = (
-            asyncio.ensure_future(gate.pass_through(lambda name=name: work(name, 1)))  # type: ignore[misc]
-            for name in "abc"
-        )
-        await asyncio.sleep(0.5)
+    async def main() -> None:
+        begin = asyncio.get_running_loop().time()
+        first, second, third = (asyncio.ensure_future(gate.pass_through(lambda n=n: work(n))) for n in "abc")  # type: ignore[misc]
+        await asyncio.sleep(cancelled_at)
         second.cancel()
-        await asyncio.gather(first, second, third, return_exceptions=True)
-        return passed
+        await asyncio.wait([first, second, third], timeout=600)
+        assert third.done(), "nobody has woken it"
+        assert {name: when - begin for name, when in started.items()} == pytest.approx(starts)
 
-    assert run_virtual(main()) == ["a", "c"]
+    run_virtual(main())
+
+
+def test_a_wider_limit_holds_for_the_calls_that_wait() -> None:
+    gate, ended = Gate(), list[float]()
+    gate.limit(None, 1)
+
+    async def work() -> None:
+        await asyncio.sleep(10)
+        ended.append(asyncio.get_running_loop().time())
+
+    async def main() -> None:
+        begin = asyncio.get_running_loop().time()
+        calls = [asyncio.ensure_future(gate.pass_through(work)) for _ in range(4)]
+        await asyncio.sleep(5)
+        gate.limit(None, 3)
+        await asyncio.gather(*calls)
+        assert [when - begin for when in ended] == pytest.approx([10, 15, 15, 20])
+
+    run_virtual(main())
 
 
 def test_a_tool_that_runs_a_flow_that_calls_it_does_not_wait_for_itself() -> None:

@@ -11,6 +11,7 @@ import pytest
 
 import agf_magics as agf
 from agf_magics.catalog import Registry
+from agf_magics.lifecycle.past.past_runs import delete
 from tests.engine.kept import journal_in
 
 Calls = list[str]
@@ -168,7 +169,7 @@ def test_the_edited_definition_runs_and_the_run_says_what_it_reused(world: World
     world.file.unlink()
     again = agf.rerun(run.run_id, "steps[1]", registry=world.registry)
     assert world.calls == ["edited"]
-    assert again.note == f"1 call reused from {run.run_id}"
+    assert again.note.endswith(f" of {run.run_id}; 1 call reused")
     assert again.run_id != run.run_id
     assert agf.runs(run.run_id).output == "SECOND"
 
@@ -234,3 +235,15 @@ def test_an_input_that_is_no_json_is_given_again_as_it_was(world: World, given: 
     assert agf.rerun(past, "steps[1]", registry=world.registry).output == repr(given)
     assert agf.rerun(past, "steps[1]", input={"more": 2}, registry=world.registry).input == {"given": given, "more": 2}
     assert [row["state"] for row in agf.stale(past, registry=world.registry)] == ["", "reused"]
+
+
+def test_a_run_that_was_deleted_is_not_run_again_from_a_step(tmp_path: Path) -> None:
+    """Without its records, all calls would be made again."""
+    registry = agf.Registry()
+    agf.tool(lambda word: word, name="note", registry=registry)
+    agf.define("{pipeline: one, steps: [{tool: {name: note, args: {word: a}}}]}", registry=registry)
+    with journal_in(tmp_path):
+        run = agf.run("one", registry=registry)
+        assert delete([run.run_id]) == [run.run_id]
+        with pytest.raises(agf.DefinitionError, match=r"journal\.unknown-run"):
+            agf.rerun(run, "steps[0]", registry=registry)

@@ -591,6 +591,32 @@ def test_a_step_that_reads_an_edited_step_is_marked_with_the_reason(language: st
         assert "2 steps would run again; 1 without calls may get other values" in marked.summary
 
 
+AGENT_EDITS: dict[str, tuple[dict[str, Any], str]] = {
+    "its tool": ({"add": 2}, "the code of its tool 'bump' was edited"),
+    "what its tool reads": ({"by": 3}, "its tool 'bump' reads by, which changed"),
+    "the agent": ({"twice": True}, "the code of its function was edited"),
+    "both": ({"twice": True, "add": 2}, "the code of its function was edited; the code of its tool 'bump' was edited"),
+}
+
+
+@pytest.mark.parametrize("is_named", [True, False])
+@pytest.mark.parametrize("edit", AGENT_EDITS)
+def test_the_reason_names_the_tool_of_an_agent_that_was_edited(edit: str, is_named: bool) -> None:
+    def registry(add: int = 1, by: int = 1, twice: bool = False) -> agf.Registry:
+        registry = agf.Registry()
+        bump = (lambda n: n + by + 1) if add == 1 else (lambda n: n + by + 2)
+        asks = (lambda prompt, tools: tools["bump"](n=1)) if not twice else (lambda prompt, tools: tools["bump"](n=2))
+        agf.tool(bump, name="bump", registry=registry)
+        agf.agent(asks, name="asks", tools=["bump"] if is_named else None, registry=registry)
+        agf.define("pipeline: p\nsteps:\n- agent: {identity: asks, prompt: x, output: a}\n", registry=registry)
+        return registry
+
+    run = agf.run("p", registry=registry())
+    keywords, why = AGENT_EDITS[edit]
+    (row,) = agf.stale(run, registry=registry(**keywords))
+    assert (row["state"], row["why"]) == ("again", why)
+
+
 def test_a_step_without_calls_that_was_edited_is_marked_and_what_reads_it() -> None:
     registry = tools(first=lambda n: n, second=lambda n: n)
     agf.define(READERS.replace("ORDERS", "orders * 10"), registry=registry)

@@ -131,7 +131,9 @@ def test_a_tool_that_comes_later_is_registered(good: Server) -> None:
 def test_a_call_during_which_the_server_dies_fails_and_the_next_one_starts_it(good: Server) -> None:
     with pytest.raises(StepError) as caught:
         call("good__die")
-    assert caught.value.diagnostic.code == "mcp.gone"
+    diagnostic = caught.value.diagnostic
+    assert diagnostic.code == "step.unknown-outcome"
+    assert diagnostic.message == "the outcome of 'good__die' is unknown: MCP server 'good' ended during the call"
     assert until(lambda: good.state == "closed")
     assert call("good__plain", args={"text": "back"}).output == "back"
     assert good.state == "open"

@@ -78,7 +78,7 @@ def test_one_endless_line_is_cut_off() -> None:
 def test_an_answer_of_200_mb_ends_the_server_and_not_the_kernel() -> None:
     server = connect("huge")
     failure = failed()
-    assert (failure.code, "more than 16,000,000 bytes" in failure.message) == ("mcp.gone", True)
+    assert (failure.code, "more than 16,000,000 bytes" in failure.message) == ("step.unknown-outcome", True)
     assert until(lambda: server.state == "closed")
 
 
@@ -301,7 +301,7 @@ def test_three_failed_starts_are_followed_by_a_rest(tmp_path: Path) -> None:
     copied = Path(shutil.copy(PROGRAMS / "quick.py", tmp_path))
     server = agf.mcp.connect("bad", command=[sys.executable, str(copied)])
     copied.write_text("raise SystemExit('no configuration')")
-    assert failed("bad__die").code == "mcp.gone"
+    assert failed("bad__die").code == "step.unknown-outcome"
     assert until(lambda: server.state == "closed")
     messages = [failed("bad__drop").message for _ in range(4)]
     assert all("cannot be reached" in message for message in messages[:3])

@@ -88,3 +88,12 @@ def test_only_linked_resources_of_a_result_are_read(mark: Path) -> None:
     assert call("good__read_resource", args={"uri": link["uri"]}).output == "Buy figs."
     with pytest.raises(StepError, match="has linked to 'memo://hidden'"):
         call("good__read_resource", args={"uri": "memo://hidden"})
+
+
+def test_a_call_during_which_the_server_ended_is_asked_for(mark: Path) -> None:
+    """Nobody knows whether it had its effect (decisions D7, D216)."""
+    agf.mcp.connect("good", command=program("good"))
+    flow = "pipeline: dies\nsteps: [{tool: {name: good__die, on_error: retry(2)}}]"
+    for run in (agf.run(flow, raises=False), agf.resume("dies", raises=False)):
+        assert (run.status, run.error.code) == ("waiting", "step.unknown-outcome")
+    assert agf.resume("dies", answer={"result": "it died"}).output == "it died"

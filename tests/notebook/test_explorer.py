@@ -497,12 +497,6 @@ def test_resume_continues_in_the_same_output(journaled: Kernel) -> None:
     assert again["tree"]["name"] == "fragile"
     answer = page.get("step", step="steps[1]")
     assert [(attempt["attempt"], attempt["failed"]) for attempt in answer["attempts"]] == [(1, True), (2, False)]
-    journaled.good(
-        "from agf_magics.lifecycle.past.past_run import find_past_run\nfrom agf_magics.pictures.amounts import duration"
-    )
-    calls = f"find_past_run({again['id']!r}).calls"
-    worked = f"duration(sum(call['seconds'] for call in {calls} if call['step'] == 'steps[1]'))"
-    assert answer["worked"] in str(journaled.good(worked).of("execute_result"))
     journaled.drain()
 
 
@@ -518,7 +512,7 @@ def test_run_from_here_is_a_new_run_that_reuses_what_came_before(journaled: Kern
         content = journaled.next()["content"].get("data", {}).get("content")
         if isinstance(content, dict) and "type" in content:
             page.messages.append(content)
-    assert page.get("run")["note"].startswith("1 call reused from again-")
+    assert re.fullmatch(r"run from 'b' of again-\S+; 1 call reused", page.get("run")["note"])
     wrong = page.ask("rerun", step="steps[5]")
     assert not wrong["ok"]
     assert "has no step 'steps[5]'" in wrong["why"]

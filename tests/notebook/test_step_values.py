@@ -45,7 +45,7 @@ KINDS = {
         {"steps[0]": {OUT, VALUES}},
     ),
     "a called flow": (
-        '[{call: {pipeline: sub, pass: {n: "4"}}}]', {"steps[0]": {OUT}, "steps[0]/steps[0]": {IN, OUT}}
+        '[{call: {pipeline: sub, pass: {n: "4"}}}]', {"steps[0]": {OUT, VALUES}, "steps[0]/steps[0]": {IN, OUT}}
     ),
     "a batch of a policy": (BATCH, {"batch": {IN, OUT, CALLS}}),
     "a map of a graph": (MAP, {"nodes.each": {IN, OUT, CALLS}}),
@@ -106,6 +106,41 @@ def test_a_preview_in_the_journal_says_what_it_lacks() -> None:
     run = run_of(EACH % HALF, list(range(10, 1_010)))
     facts = panel(agf.runs(run.run_id), "steps[0]")
     for part in (IN, OUT):
-        *first, last = facts[part]["parts"]
-        assert len(first) == 15
-        assert last[1]["text"] == '"… 985 more"'
+        assert facts[part]["title"] == "1,000 items"
+        assert len(facts[part]["parts"]) + facts[part]["more"] == 1_000
+
+
+def test_a_call_shows_what_each_argument_is_also_if_a_long_one_is_first() -> None:
+    registry = agf.Registry()
+
+    @agf.tool(registry=registry)
+    def use(text: str, items: list[int], deep: dict[str, Any], other: object) -> int:
+        return len(items)
+
+    @agf.tool(registry=registry)
+    def other() -> object:
+        return object()
+
+    given = {"text": "line\n" * 900, "items": list(range(500)), "deep": {"a": {"b": [1, 2]}}}
+    text = """\
+pipeline: p
+steps:
+- tool: {name: other, output: o}
+- tool: {name: use, args: {text: !expr ctx.text, items: !expr ctx.items, deep: !expr ctx.deep, other: !expr o}}
+"""
+    run = agf.run(text, given, registry=registry)
+    for view in (run, agf.runs(run.run_id)):
+        shown = dict(panel(view, "steps[1]")[IN]["parts"])
+        assert shown["items"]["title"] == "500 items"
+        assert shown["deep"]["title"] == "1 field"
+        assert shown["text"]["text"].endswith('…"')
+        assert shown["text"]["all"].startswith("line\nline\n")
+        assert len(shown["text"]["all"]) > 1_500
+        assert shown["other"]["text"].startswith("⟨")
+
+
+def test_a_called_flow_has_the_names_that_it_got() -> None:
+    run = run_of('[{call: {pipeline: sub, pass: {n: "4"}}}]', [2])
+    for view in (run, agf.runs(run.run_id)):
+        whole = requests_of(view)["evaluations"]({"step": "steps[0]"})["whole"]
+        assert [(name, shown["text"]) for name, shown in whole] == [("n", "4")]

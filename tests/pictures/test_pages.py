@@ -112,6 +112,10 @@ class Run:
         self.progress = progress_of(load(DIGEST), failed() if error else [*halfway(), ev.RunEnded(2.0, "ok")])
         self.status = self.progress.status
 
+    @property
+    def table(self) -> Any:
+        raise agf.DefinitionError(agf.Diagnostic("over.no-rows", "this run is not a run over a table"))
+
 
 def squeezed(text: str) -> str:
     return re.sub(r"\s+", " ", text)
@@ -161,7 +165,7 @@ def test_every_step_is_a_row_with_its_state_in_words() -> None:
     assert rows[0] == "digest · ▶ running · 1 of 5 steps · 15 of 1,000 elements · 4/s, 4 min 39 s left · 4.5 s"
     assert rows[1] == " ✓ ok ⚙ feed tool fetch 250 ms steps[0]"
     counts = "12 ok, 3 failed, 8 running of 1,000 · 4/s, 4 min 39 s left"
-    assert rows[2] == f" ▶ running ⟳ rows for_each ctx.feed {counts} 4.2 s steps[1]"
+    assert rows[2] == f" ▶ running ⟳ rows for_each ctx.feed {counts} 4.3 s steps[1]"
     assert rows[3] == " ▶ running ∥ parallel topic, two words 12 ok, 3 failed, 8 running 4.0 s steps[1].do"
     assert rows[13] == " · pending ⚙ file__write tool steps[4]"
 

@@ -14,7 +14,9 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 import agf_magics as agf
 from agf_magics.flow.progress.events import Progressed
 from agf_magics.flow.progress.progress import Progress
-from agf_magics.flow.progress.rows import Arriving, Row, one_reply
+from agf_magics.flow.progress.rows import Arriving, Row
+from agf_magics.flow.progress.usage import one_reply
+from agf_magics.pictures.pages.parts import headline
 from agf_magics.pictures.pages.updates import Updates, describe_tree
 from agf_magics.pictures.row_words import (
     Tally,
@@ -223,6 +225,51 @@ def test_header_row_and_box_have_one_number_at_each_moment(registry: agf.Registr
     assert moments > 5
 
 
+BRANCHES = """\
+pipeline: branches
+steps:
+- parallel:
+    branches:
+      a: {transform: {value: "1"}}
+      b:
+        for_each:
+          items: [2, 4, 6, 7]
+          max_parallel: 1
+          on_error: ON_ERROR
+          do: {tool: {name: half, args: {n: !expr item}}}
+          collect: {transform: {value: pipe}}
+    collect: {transform: {value: b}}
+- agent: {prompt: Classify, capabilities: {tools: [lookup_order, lookup_customer]}, output: topic}
+"""
+
+
+@pytest.mark.parametrize(
+    ("on_error", "words"),
+    [
+        ("continue", ["! ok, 1 of 4 dropped", "2 of 2 steps", "4 of 4 elements"]),
+        ("abort", ["✗ failed", "0 of 2 steps", "4 of 4 elements"]),
+    ],
+)
+def test_the_header_counts_the_elements_of_data_not_branches_and_not_calls_of_a_model(
+    on_error: str, words: list[str], registry: agf.Registry
+) -> None:
+    run = agf.start(BRANCHES.replace("ON_ERROR", on_error), registry=registry)
+    run.wait()
+    update = Updates(run.progress).complete(0.0)
+    said = headline(run.progress, now=0.0).split(" · ")[1]
+    assert [said, *update["counts"][:2]] == words
+
+
+def test_a_cancelled_element_has_not_ended() -> None:
+    row = fan({"started": 12, "finished": 6, "failed": 1, "cancelled": 5}, width=12, failed=1)
+    tally = tally_of(row)
+    assert tally is not None
+    assert str(tally) == "6 ok, 1 failed, 5 cancelled of 12"
+    assert tally.brief == "7/12 ✗1 ■5"
+    assert corner_of(row, tally).words == "✗ 7/12 ✗1"
+    assert corner_of(row.elements[0], None).words.endswith("7 ✗1")
+
+
 def test_steps_that_never_ran_are_no_rows_of_their_own(registry: agf.Registry) -> None:
     text = "pipeline: p\nsteps:\n- tool: {name: broken}\n- tool: {name: half, args: {n: 2}}\n"
     with pytest.raises(agf.StepError) as failed:
@@ -296,8 +343,8 @@ COUNTS: dict[str, tuple[Row, str, str, str, str]] = {
         counted(many=True, started=1_012, finished=1_000, failed=4, retried=1, cancelled=2, skipped=3),
         "▶ running",
         "1,000 ok, 3 failed, 6 running, 1 retried, 2 cancelled, 3 skipped",
-        "1,005 ✗3 ▶6 ■2",
-        "▶ 1,005 ✗3",
+        "1,003 ✗3 ▶6 ■2",
+        "▶ 1,003 ✗3",
     ),
     "of elements that wait": (
         *(counted(many=True, started=2, finished=1, failed=1, asks=True), "? waiting"),
@@ -350,7 +397,8 @@ def test_the_corner_of_a_fan_out_counts_its_elements() -> None:
 
 PACES: dict[str, tuple[dict[str, int], float, str]] = {
     "ten a second": ({"finished": 100}, 10.0, "10/s, 1 min 30 s left"),
-    "failures count": ({"finished": 50, "failed": 40, "cancelled": 10}, 10.0, "10/s, 1 min 30 s left"),
+    "failures count": ({"finished": 60, "failed": 40}, 10.0, "10/s, 1 min 30 s left"),
+    "cancelled ones do not": ({"finished": 100, "cancelled": 100}, 10.0, "10/s, 1 min 20 s left"),
     "slow ones": ({"finished": 10}, 20.0, "2.0 s each, 33 min 0 s left"),
     "half a second each": ({"finished": 100}, 50.0, "500 ms each, 7 min 30 s left"),
     "the last second": ({"finished": 990}, 0.99, "1,000/s, 1.0 s left"),

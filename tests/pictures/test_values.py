@@ -7,6 +7,7 @@ import dataclasses
 import datetime
 import decimal
 import enum
+import json
 import sys
 import types
 from typing import Any
@@ -19,7 +20,7 @@ import pytest
 
 from agf_magics.journal.codec.encoding import preview
 from agf_magics.pictures.text_tables import drop_empty_columns, list_rows, table_html, table_text
-from agf_magics.pictures.value_line import cell_text
+from agf_magics.pictures.value_line import cell_text, value_line
 from agf_magics.pictures.values import (
     MOST_COLUMNS,
     MOST_ITEMS,
@@ -128,6 +129,20 @@ def test_only_the_library_s_own_class_may_write_html() -> None:
 
     Liar = type("DataFrame", (), {"__module__": "pandas", "_repr_html_": lambda self: "<script>"})
     assert "<script>" not in value_html(DataFrame({"a": [1]})) + value_html(Liar())
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "more"),
+    [(10, 12, ""), (11, 12, "1 more row"), (10, 15, "3 more columns"), (1000, 13, "990 more rows and 1 more column")],
+)
+@pytest.mark.parametrize("library", [pandas, polars])
+def test_a_data_frame_says_what_it_leaves_out(library: Any, rows: int, columns: int, more: str) -> None:
+    frame = library.DataFrame({f"c{number}": range(rows) for number in range(columns)})
+    for is_whole in (False, True):  # on the page, and in a report
+        page = shown_html(value_json(frame), is_whole=is_whole)
+        assert page.endswith(f"… {more}</details>" if more else "</details>")
+        assert page.count("more ") == more.count("more ")
+    assert value_text(frame).split("\n")[-1].endswith(more)
 
 
 def test_a_frame_whose_cells_cannot_be_shown_is_named() -> None:
@@ -259,6 +274,41 @@ def test_the_preview_in_the_journal_has_the_same_texts_and_fields() -> None:
     value = {"invoice": INVOICE, "day": datetime.date(2026, 1, 2), "other": Opaque()}
     fields = {"number": 7, "due": "2026-01-02", "total": "1.50"}
     assert preview(value) == {"invoice": fields, "day": "2026-01-02", "other": "⟨Opaque⟩"}
+
+
+CUT: list[tuple[Any, str]] = [
+    (list(range(500)), "500 items"),
+    ({"all": list(range(500)), "deep": {"a": [1]}}, "2 fields"),
+    ({f"k{i}": i for i in range(300)}, "300 fields"),
+    ([{"id": i, "name": "x"} for i in range(400)], "400 rows"),
+    ([[i, [i]] for i in range(400)], "400 items"),
+    (["a", "⟨3 more of 9⟩"], "2 items"),
+    ([1], "1 item"),
+]
+
+
+@pytest.mark.parametrize(("value", "title"), CUT)
+def test_a_preview_that_was_cut_has_the_count_of_the_value(value: Any, title: str) -> None:
+    short = preview(value)
+    assert value_json(short)["title"] == value_json(value)["title"] == title
+    assert value_brief(short) == value_brief(value)
+    assert len(json.dumps(short)) < 20_000
+
+
+def test_each_field_of_a_preview_has_its_share() -> None:
+    short = preview({"all": list(range(500)), "deep": {"a": {"b": [1]}}})
+    assert short["deep"] == {"a": {"b": [1]}}
+    assert short["all"][-1] == "⟨402 more of 500⟩"
+    assert value_line(short, 900).endswith("… 402 more], deep: {a: {b: [1]}}")
+
+
+def test_a_text_inside_of_a_value_is_a_line_and_has_all_of_it_within_bounds() -> None:
+    texts = ["short", "two\nlines", "long " * 100]
+    shown = value_json(texts)["parts"]
+    assert [part["text"] for _, part in shown][:2] == ['"short"', '"two lines"']
+    assert [part.get("all") for _, part in shown] == [None, *map(str, texts[1:])]
+    many = value_json([["x" * 10_000] * 20] * 20)
+    assert len(json.dumps(many)) < 200_000
 
 
 # --- beside a name, in a cell, in a table ---

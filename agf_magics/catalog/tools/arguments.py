@@ -62,7 +62,7 @@ class Arguments:
             self._sort_parameters(self.signature)
         self._unchecked = frozenset(unchecked)
         self._leaving: dict[frozenset[str], Arguments] = {}
-        """The model without the check of unread parameters, by these parameters."""
+        """The models that leave parameters unchecked, by these parameters."""
         self.secret = frozenset(secret)
 
     def _sort_parameters(self, signature: inspect.Signature) -> None:
@@ -197,13 +197,24 @@ class Arguments:
         unread = {name: value for name, value in arguments.items() if type(value) is Unread}
         if any(as_is.get(name) not in ("", value.kind) for name, value in unread.items()):
             return None
-        names = frozenset(unread)
+        return self._leave(frozenset(unread)).validate(arguments)
+
+    def validate_changed(
+        self, arguments: dict[str, Value], changes: Mapping[str, Value]
+    ) -> dict[str, Value]:
+        """`validate` for checked arguments of which some are replaced by ``changes``. The others are
+        not checked again: a check may convert a value a second time. Raises as `validate` does."""
+        kept = frozenset(arguments.keys() - changes.keys())
+        return self._leave(kept).validate({**arguments, **changes})
+
+    def _leave(self, names: frozenset[str]) -> Arguments:
+        """These arguments without the check of the parameters ``names``."""
         if names not in self._leaving:
             hidden, unchecked = self.secret, self._unchecked | names
             self._leaving[names] = Arguments(
                 self.function, self._owner, secret=hidden, unchecked=unchecked
             )
-        return self._leaving[names].validate(arguments)
+        return self._leaving[names]
 
     def _read(self) -> ArgumentsModel:
         """The model of the parameters. If a name was undefined, it is built again, because a later

@@ -8,8 +8,10 @@ from typing import Any
 
 from ...flow.step_options import DerivedTool
 from ...values.value import Value
+from .arguments import Arguments
+from .callables import description_of
 from .context import ToolContext
-from .tool import Tool, make_tool
+from .tool import Tool
 
 
 def derive(spec: DerivedTool, base: Tool) -> Tool:
@@ -33,8 +35,18 @@ def derive(spec: DerivedTool, base: Tool) -> Tool:
     function.__signature__ = inspect.Signature(parameters)
     function.__name__ = spec.name
     function.__doc__ = spec.description
-    derived = make_tool(function, spec.name, base.where, base.timeout, base.reuse, ())
-    return replace(derived, throttle=base.throttle, asks_first=base.asks_first)
+    # What a base hides may be in each argument that is derived into it.
+    secret = spec.parameters if base.secret else ()
+    # The base decides about its calls in each respect: where they run, what they need, who approves
+    # them. Only its digest does not say what the derived tool does.
+    return replace(
+        base,
+        name=spec.name,
+        function=function,
+        arguments=Arguments(function, f"tool {spec.name!r}", secret=secret),
+        description=description_of(function),
+        digest=None,
+    )
 
 
 _CONTEXT = "_tool_context"

@@ -95,6 +95,12 @@ class SchemaArguments:
             raise Unfit(violations)
         return arguments
 
+    def validate_changed(
+        self, arguments: dict[str, Value], changes: Mapping[str, Value]
+    ) -> dict[str, Value]:
+        """``arguments`` with ``changes``, if they conform. Raises Unfit."""
+        return self.validate({**arguments, **changes})
+
     def wrong_names(self, error: BaseException) -> frozenset[str]:
         """The names of the arguments in ``error``, which `validate` raised."""
         violations = error.violations if isinstance(error, Unfit) else []

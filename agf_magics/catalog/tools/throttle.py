@@ -24,6 +24,7 @@ from numbers import Real
 from typing import NamedTuple, TypeVar
 
 from ...text.raised import attribute, is_a, kind_of
+from .outcome_unknown import OutcomeUnknown
 
 T = TypeVar("T")
 
@@ -96,8 +97,8 @@ class Retry:
 
 def repeats(retry: Retry, error: BaseException) -> bool:
     """Whether a call that failed with ``error`` is made again."""
-    # After a timeout the first call may still run, so a second one would run beside it.
-    if attribute(error, "__dict__", {}).get("left_running") is not None:
+    # The first call may still run, so a second one would run beside it.
+    if is_a(error, OutcomeUnknown):
         return False
     status = status_of(error)
     if status is not None:
@@ -191,6 +192,9 @@ class Gate:
             self._rate = int(written[1]) if rate else 0
             self._per = _SECONDS[written[2]] if rate else 0.0
             self._starts = deque(self._starts, self._rate)
+            waiting = len(self._waiting)
+        for _ in range(waiting):  # the new limit may have room for all of them
+            self._wake()
 
     async def pass_through(self, make: Callable[[], Awaitable[T]]) -> T:
         """Wait for the turn, then await ``make()`` and return its result."""
@@ -229,15 +233,13 @@ class Gate:
                     return
                 if wait == math.inf:
                     self._waiting.append(turn)
-            if wait < math.inf:
-                await asyncio.sleep(wait)
-                continue
             try:
-                await turn
+                await (turn if wait == math.inf else asyncio.sleep(wait))
             except asyncio.CancelledError:
                 with self._lock, contextlib.suppress(ValueError):
                     self._waiting.remove(turn)
-                self._wake()  # the cancelled call may have had the turn
+                # It may have had the turn, also while it waits for the rate.
+                self._wake()
                 raise
 
     def _until_open(self, current_time: float) -> float:

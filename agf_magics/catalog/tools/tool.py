@@ -110,13 +110,19 @@ class Tool:
         same = {"function", "arguments", "description", "is_async"}
         return replace(self, **{option: getattr(tool, option) for option in same})
 
-    def check(self, arguments: dict[str, Value]) -> dict[str, Value]:
-        """The keyword arguments for the call. Raises StepError ``tool.arguments`` with all
-        mistakes."""
+    def check(
+        self, arguments: dict[str, Value], changes: Mapping[str, Value] | None = None
+    ) -> dict[str, Value]:
+        """The keyword arguments for the call. Raises StepError ``tool.arguments`` with all mistakes.
+        ``changes``: the values that replace some of ``arguments``, which are checked already;
+        None: nothing is checked yet."""
         try:
-            return self.arguments.validate(arguments)
+            if changes is None:
+                return self.arguments.validate(arguments)
+            return self.arguments.validate_changed(arguments, changes)
         except RAISED as error:  # from pydantic, or from a validator of a user's class
             failure = error
+        arguments = {**arguments, **(changes or {})}
         # Raised outside of `except`: otherwise the values, secrets included, would be in its cause.
         step_error = StepError(
             self.arguments.explain("tool.arguments", f"tool {self.name!r}", failure, arguments)

@@ -26,6 +26,8 @@ def parse_answer(question: Question, text: str) -> Value:
     >>> parse_answer(call, "{amount: 3}")
     {'amount': 3}
     """
+    if text in question.choices:
+        return text
     text = text.strip()
     if question.approval:
         answer = ANSWERS.get(text.lower())

@@ -16,7 +16,7 @@ from ...flow.steps import Invoke
 from ...journal.secrets.masking import hide
 from ...text.diagnostics import Diagnostic, StepError
 from ...text.suggestions import suggest
-from ...values.value import Value
+from ...values.value import Value, equal
 from ..runner import CallSite
 from .arguments import check
 from .questions import ATTEMPTS, get_answer
@@ -25,8 +25,9 @@ from .questions import ATTEMPTS, get_answer
 class Approved(NamedTuple):
     """The decision of a person who approved a call."""
 
-    arguments: Mapping[str, Value] = {}
-    """The arguments that replace those with the same names; empty: the call is made as it is."""
+    arguments: dict[str, Value] | None = None
+    """All arguments of the call, checked, if the person replaced some; None: the call is made as it
+    is."""
     result: tuple[Value] | None = None
     """The result that replaces the call; None: the call is made."""
     is_recorded: bool = False
@@ -113,7 +114,7 @@ async def ask_permission(
             raise _denial(step, "it was denied", text)
         assert isinstance(reply, dict), "an approval is answered by yes, no or a mapping"
         try:
-            approved = _replace_call(site, instead, arguments, reply, tool, hides)
+            approved = _replace_call(site, instead, question, arguments, reply, tool, hides)
             return approved._replace(is_recorded=is_recorded)
         except StepError as error:
             refused = _not_usable(step, error)
@@ -123,7 +124,7 @@ async def ask_permission(
 
 
 def _find_recorded_answer(
-    site: CallSite[Invoke], question: Question, arguments: Mapping[str, Value], tool: Tool | None
+    site: CallSite[Invoke], question: Question, arguments: dict[str, Value], tool: Tool | None
 ) -> list[Value]:
     """The answer in the recording, in a list; empty: the person is asked. It counts only if the
     approved call is recorded, too: somebody else's file must not approve a real call."""
@@ -143,12 +144,13 @@ def _find_recorded_answer(
     if question.result and question.result in changed:
         return [reply]
     with contextlib.suppress(StepError):
-        call = recording.ask(site, "tool", tool, tool.check({**arguments, **changed}))
+        checked = tool.check(arguments, _changes(question, changed)) if changed else arguments
+        call = recording.ask(site, "tool", tool, checked)
         return [] if recording.is_made(call) else [reply]
     return []
 
 
-def as_arguments(value: Value) -> Mapping[str, Value]:
+def as_arguments(value: Value) -> dict[str, Value]:
     """``value`` as the mapping of arguments that a question names: those of a tool, or the fields
     of an input."""
     return value if isinstance(value, dict) else {"input": value}
@@ -157,13 +159,15 @@ def as_arguments(value: Value) -> Mapping[str, Value]:
 def _replace_call(
     site: CallSite[Invoke],
     instead: CallReplacement,
-    arguments: Mapping[str, Value],
+    question: Question,
+    arguments: dict[str, Value],
     reply: Mapping[str, Value],
     tool: Tool | None,
     hides: Collection[str],
 ) -> Approved:
     """The replacement of the call that the answer ``reply`` makes. ``hides``: the secret keys of
     the answer. Raises StepError if the answer cannot be used."""
+    changed: dict[str, Value] = {}
     replaces = instead.result in reply
     if replaces and len(reply) > 1:
         message = (
@@ -177,11 +181,24 @@ def _replace_call(
             raise StepError(
                 Diagnostic("step.instead", f"the call has no argument {name!r}", hint=hint)
             )
-        if tool is not None:
-            check(site, tool, {**arguments, **reply})
+        changes = _changes(question, reply)
+        changed = (
+            {**arguments, **changes} if tool is None else check(site, tool, arguments, changes)
+        )
     # Called after the checks, because the language records the answer.
     instead.take(site.frame, hide(reply, hides))
-    return Approved(result=(reply[instead.result],)) if replaces else Approved(reply)
+    return Approved(result=(reply[instead.result],)) if replaces else Approved(changed)
+
+
+def _changes(question: Question, reply: Mapping[str, Value]) -> dict[str, Value]:
+    """The arguments in ``reply`` that differ from those that the person saw: a shown value is
+    converted, and a secret is masked."""
+    shown = question.arguments or {}
+    return {
+        name: value
+        for name, value in reply.items()
+        if not (name in shown and type(value) is type(shown[name]) and equal(value, shown[name]))
+    }
 
 
 def _denial(step: Invoke, why: str, question: str) -> Denied:

@@ -50,13 +50,19 @@ def permit(site: CallSite[Invoke], tool: Tool) -> dict[str, Value]:
     return checked
 
 
-def check(site: CallSite[Invoke], tool: Tool, arguments: dict[str, Value]) -> dict[str, Value]:
-    """The checked arguments. Raises StepError. The arguments of a call that an evaluation of a
-    recorded run finds are returned as they are, because previews may stand for their values."""
+def check(
+    site: CallSite[Invoke],
+    tool: Tool,
+    arguments: dict[str, Value],
+    changes: Mapping[str, Value] | None = None,
+) -> dict[str, Value]:
+    """The checked arguments; ``changes``: see `Tool.check`. Raises StepError. The arguments of a call
+    that an evaluation of a recorded run finds are returned as they are, because previews may stand
+    for their values."""
     journal = site.run.journal
     if journal is not None and journal.skips_check(site.key):
-        return arguments
-    return tool.check(arguments)
+        return {**arguments, **(changes or {})}
+    return tool.check(arguments, changes)
 
 
 def build_arguments(

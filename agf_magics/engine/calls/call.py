@@ -44,7 +44,7 @@ from ..runner import CallSite, ShapeResult, clock
 from ..threads.user_code import Result
 from . import dry_run as dry
 from .approvals import ask_permission
-from .arguments import check, permit
+from .arguments import permit
 from .failures import (
     RESULT,
     check_stored,
@@ -89,8 +89,8 @@ async def call_tool(site: CallSite[Invoke], tool: Tool) -> Value:
         is_recorded = reply.is_recorded
         if reply.result is not None:
             return reply.result[0]
-        if reply.arguments:
-            arguments = check(site, tool, {**arguments, **reply.arguments})
+        if reply.arguments is not None:
+            arguments = reply.arguments
             run.secrets.receive(tool, arguments)
     if not step.awaited:
         return await _fire_and_forget(site, tool, arguments, is_recorded)
@@ -128,8 +128,9 @@ async def call(
     run = site.run
     grant = site.scope.grant if grant is None else grant
     ready = ReadyCall(site, callee, kind, arguments, grant)
-    # The definition does not tell a listener these callees and arguments.
-    if kind in ("model", "agent") or site.step.pick is not None:
+    # The definition does not tell a listener these callees and arguments. A callee that was picked
+    # is announced where it is picked (invoke.py).
+    if kind in ("model", "agent") and site.step.pick is None:
         shown_arguments = hide(arguments, getattr(callee, "secret", ()))
         run.emit(ev.CallStarted(site.path, clock(), kind, callee.name, shown_arguments))
     recording = run.options.recording
@@ -163,7 +164,7 @@ async def _make_journaled(ready: ReadyCall, journal: Journal, started: StartedCa
     journal.running[started.key] = started
     try:
         value = await _make_call(ready)
-    # The worker of a call with an effect was lost. The loss is not an outcome, so it is not journaled.
+    # Nobody knows the outcome of a call with an effect, so it is not journaled.
     except Unanswered:
         raise
     except StepError as error:
@@ -384,7 +385,8 @@ def value_of(site: CallSite[Invoke], result: Result, callee: UserCallable, kind:
     or if its result is not a value."""
     ok, value = result
     if not ok:
-        raise failure(site, callee.name, kind, value, chose_thread=callee.where is None)
+        chose_thread = callee.where is None
+        raise failure(site, callee.name, kind, value, chose_thread, has_effect(callee))
     if type(value) in ATOMS:
         return value
     try:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+from ...catalog.tools.outcome_unknown import OutcomeUnknown
 from ...flow.progress.question import Unanswered
 from ...flow.protocols import Frame, HintedArgs
 from ...flow.steps import Invoke
@@ -22,7 +23,6 @@ from ...text.length import can_write
 from ...text.raised import cause_of, describe_exception, is_a, kind_of, notes_of, text_of
 from ...values.extent import TooDeep
 from ...values.unread import LostError
-from ..host.remote_calls import OutcomeUnknown
 from ..runner import CallSite
 from ..threads.user_code import TimedOut
 
@@ -38,19 +38,19 @@ def failure(
     kind: str,
     raised: BaseException,
     chose_thread: bool = False,
+    has_effect: bool = False,
 ) -> StepError:
     """The failure of the step for the exception ``raised`` of user code. ``callee``: the name of
     the callee. ``kind``: its kind. ``chose_thread``: whether the engine chose a thread for the
-    call."""
+    call. ``has_effect``: whether the call must not be repeated."""
     step = site.step
     secrets = site.run.secrets
     span = step.place
     name = f"{kind} {callee!r}" if callee is not None else "asking a person"
     code = f"step.{kind}-failed"
-    if is_a(raised, OutcomeUnknown):
-        # The worker was lost. Nobody knows whether the call was made, so it did not fail
-        # (decision D7).
-        unknown = unknown_outcome(step, f"the outcome of {callee!r} is unknown: {raised}")
+    if has_effect and is_a(raised, OutcomeUnknown):
+        # Nobody knows whether the call has its effect, so it did not fail (decision D7).
+        unknown = unknown_outcome(step, f"the outcome of {callee!r} is unknown: {_why(raised)}")
         if site.run.journal is None:
             hint = "check whether it had its effect; a run with a journal can be resumed"
             unknown.diagnostics = (replace(unknown.diagnostic, hint=hint),)
@@ -75,6 +75,13 @@ def failure(
     if can_write(raised):
         error.__cause__ = raised
     return error
+
+
+def _why(unknown: OutcomeUnknown) -> str:
+    """Why the outcome of a call is unknown, as a clause."""
+    if is_a(unknown, StepError):
+        return unknown.diagnostic.message
+    return f"it {unknown}" if is_a(unknown, TimedOut) else str(unknown)
 
 
 def _cure(kind: str, raised: BaseException, chose_thread: bool) -> str:
@@ -108,10 +115,15 @@ def check_stored(step: Invoke, key: CallKey, name: str, journal: Journal) -> Non
     raise UnstoredError(Diagnostic("journal.unstored", message, step.place, hint))
 
 
-def unknown_outcome(step: Invoke, message: str) -> Unanswered:
-    """A call with an effect was started, and nobody knows whether it ended."""
+class UnknownEffect(Unanswered, OutcomeUnknown):
+    """A call with an effect was started, and nobody knows whether it ended. A tool that has started
+    the run of the call passes this on."""
+
+
+def unknown_outcome(step: Invoke, message: str) -> UnknownEffect:
+    """The error for a call with an effect that was started, if nobody knows whether it ended."""
     hint = f"%resume RUN --answer yes calls it again; --answer '{{{RESULT}: …}}' gives its result"
-    return Unanswered(Diagnostic("step.unknown-outcome", message, step.place, hint))
+    return UnknownEffect(Diagnostic("step.unknown-outcome", message, step.place, hint))
 
 
 def unusable(site: CallSite[Invoke], callee: str, kind: str, error: Exception) -> StepError:

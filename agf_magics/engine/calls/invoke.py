@@ -14,10 +14,12 @@ from typing import Any
 
 from ...catalog import Agent, Tool, Transform
 from ...catalog.tools.context import context_of
+from ...flow.progress import events as ev
 from ...flow.progress.question import Question
 from ...flow.protocols import Frame, Name
 from ...flow.step_path import format_path
 from ...flow.steps import Invoke
+from ...journal.secrets.masking import hide
 from ...limits.grants import Grant, granting
 from ...schemas.schema import json_schema
 from ...text.diagnostics import Diagnostic, StepError
@@ -37,7 +39,7 @@ from ..linking.linked import (
     named_tools,
     schema_of,
 )
-from ..runner import CallSite, ShapeResult
+from ..runner import CallSite, ShapeResult, clock
 from . import dry_run as dry
 from .approvals import approve_first, ask_permission, permit_first
 from .arguments import AsInput, build_arguments, copy_value
@@ -68,6 +70,8 @@ async def _call_chosen(site: CallSite[Invoke], candidates: Candidates) -> Value:
     assert step.pick is not None, "only such a step has a choice"
     name = step.pick.by.evaluate(site.frame)
     callee = candidates.callees.get(name) if isinstance(name, str) else None
+    if isinstance(name, str) and name:
+        _announce(site, "agent" if isinstance(callee, Agent) else step.kind, name, callee)
     if callee is None:
         hint = (
             suggest(str(name).strip(), candidates.callees, "the names to choose from")
@@ -86,6 +90,18 @@ async def _call_chosen(site: CallSite[Invoke], candidates: Candidates) -> Value:
         asking = step.asking._replace(counts_as_session=False)
         chosen = replace(chosen, kind="agent", args=AsInput(step.args), asking=asking)
     return await CALL[type(callee)](site.with_step(chosen), callee)
+
+
+def _announce(site: CallSite[Invoke], kind: str, name: str, callee: Callee | None) -> None:
+    """Tell listeners which tool, agent or flow is picked, with which arguments. A pick that fails
+    before its call is told, too: there is no such callee, its arguments are wrong, a person denies
+    it."""
+    try:
+        arguments = site.step.args.build(site.frame, None)
+    except StepError:  # they cannot be parsed, which the call itself says
+        arguments = {}
+    shown = hide(arguments, getattr(callee, "secret", ()))
+    site.run.emit(ev.CallStarted(site.path, clock(), kind, getattr(callee, "name", name), shown))
 
 
 async def _call_none(site: CallSite[Invoke], callee: None) -> Value:

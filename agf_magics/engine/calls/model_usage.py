@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from ...catalog import Model, Tokens
 from ...flow.progress import events as ev
-from ...flow.progress.rows import cost_of
+from ...flow.progress.usage import cost_of
 from ...flow.step_path import StepPath
 from ...flow.steps import Invoke
 from ...limits.budgets import LimitReached

@@ -58,8 +58,8 @@ async def call_flow(site: CallSite[Invoke], linked: Linked) -> Value:
         reply = await ask_permission(site, arguments)
         if reply.result is not None:
             return reply.result[0]
-        if reply.arguments:  # the call has named arguments
-            arguments = {**arguments, **reply.arguments}
+        if reply.arguments is not None:
+            arguments = reply.arguments
     inner = _scope_inside(site, linked)
     flow_input = FlowInput(arguments, pipe)
     if not step.awaited and not run.options.dry:

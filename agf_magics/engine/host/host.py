@@ -22,7 +22,14 @@ from ...compat.browser import IN_BROWSER
 from ...flow.progress.question import Question
 from ..threads.call_threads import CallThreads, ThreadCall
 from ..threads.prints import Streams
-from ..threads.user_code import Result, StillRunning, TimedOut, await_result, call_here
+from ..threads.user_code import (
+    LeftRunning,
+    Result,
+    StillRunning,
+    TimedOut,
+    await_result,
+    call_here,
+)
 from .deadline import FORCE, NO_MOMENT, in_time, time_limits
 from .remote_calls import RemoteCalls, Terms
 
@@ -278,7 +285,8 @@ class Host:
         left_running, is_cancelled = await self._stop(call, force=True)
         if is_cancelled:
             raise StillRunning(left_running) if left_running else asyncio.CancelledError
-        return False, TimedOut(timeout, left_running)
+        late = LeftRunning(timeout, left_running) if left_running else TimedOut(timeout)
+        return False, late
 
     async def finish_call(self, call: ThreadCall) -> Result:
         """The result of a call that has ended. An awaitable result is awaited."""

@@ -84,9 +84,3 @@ class RemoteCalls(Protocol):
         ``report``: gets the calls that have ended. ``terms``: the terms of all calls. ``halts``:
         whether no further call is sent after a failure until the next `hand`. ``show``: gets each
         change of the number of calls that are with workers."""
-
-
-class OutcomeUnknown(Exception):
-    """A call with an effect (``reuse=False``) may or may not have been made, because its worker was
-    lost. This is not an outcome of the call (decision D7): only a person who knows may repeat
-    it."""

@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping
 from contextvars import Context
 from typing import Any
 
+from ...catalog.tools.outcome_unknown import OutcomeUnknown
 from ...values.value import is_awaitable
 from .forks import Forks, end_in_child
 
@@ -34,11 +35,14 @@ OWN_CANCELLATION = "it cancelled its own task"
 class TimedOut(TimeoutError):
     """A call exceeded its time limit. A TimeoutError of the tool itself is not of this class."""
 
-    def __init__(self, seconds: float, left_running: str | None = None) -> None:
-        super().__init__(
-            f"took longer than {seconds:g} s{f' ({left_running})' if left_running else ''}"
-        )
+    def __init__(self, seconds: float, more: str = "") -> None:
+        """``more``: what the message adds; default: nothing."""
+        super().__init__(f"took longer than {seconds:g} s{more and f' ({more})'}")
         self.seconds = seconds
+
+
+class LeftRunning(TimedOut, OutcomeUnknown):
+    """A call exceeded its time limit, and did not stop."""
 
 
 class StillRunning(asyncio.CancelledError):

@@ -32,8 +32,9 @@ class StepStarted(NamedTuple):
 
 
 class CallStarted(NamedTuple):
-    """A step calls an agent, a model, or a tool that a model picked. The definition alone does not
-    tell the callee or the arguments."""
+    """A step calls an agent, a model, or what a model picked: a tool, an agent or a flow. The
+    definition alone does not tell the callee or the arguments. What a model picked is told before it
+    is checked, so the call may still be refused."""
 
     at: StepPath
     when: float

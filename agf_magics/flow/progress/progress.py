@@ -15,7 +15,9 @@ from ..steps import Invoke
 from . import events as ev
 from .pauses import Pauses
 from .question import Question, Unanswered
-from .rows import Arriving, Key, Row, Tree, Usage, key_of, one_reply
+from .rows import Arriving, Key, Row, Tree, key_of
+from .usage import Usage, one_reply
+from .worked import Worked
 
 FAILURES_KEPT = 100_000
 """The number of failed elements that are listed, to bound the memory; the others are counted."""
@@ -83,9 +85,9 @@ class Progress:
         """The times between the sessions of the run."""
         self.ran = 0.0
         """The seconds that the earlier sessions took."""
-        self.earlier: Mapping[Key, tuple[float, float]] = {}
-        """The begin and the end of the calls of earlier sessions, for each row and all rows around
-        it, in seconds of the run's clock."""
+        self.earlier: Mapping[Key, Worked] = {}
+        """When the calls of earlier sessions ran, for each row and all rows around it, in seconds of
+        the run's clock."""
         self.repeated_until = 0.0
         """The end of the last of these calls whose outcome was taken so far."""
         self.has_gone_on = False
@@ -160,9 +162,7 @@ def _fold_step(progress: Progress, event: ev.Event) -> None:
         case ev.StepStarted(path, when):
             row = progress.row(path)
             row.started += 1
-            begin = _begin_of(progress, row, when)
-            if row.when is None:
-                row.when = begin
+            _begin(progress, row, when)
         case ev.StepFinished(path, when, value):
             _finish(progress, path, when, value)
         case ev.StepReplayed(path):
@@ -257,19 +257,31 @@ def _drop(progress: Progress, event: ev.ElementDropped) -> None:
         progress.failures.append(Failure(event.at, event.error, event.element))
 
 
-def _begin_of(progress: Progress, row: Row, when: float) -> float:
-    """The time when a row began: in an earlier session, or ``when``. A step without calls that is
-    only evaluated again began after the calls that it follows."""
-    if not progress.earlier or progress.when is None:
-        return when
-    if row.key in progress.earlier:
-        first_begin, _ = progress.earlier[row.key]
-        return progress.when + first_begin
+def _begin(progress: Progress, row: Row, when: float) -> None:
+    """Note that a row begins, for the first time in an earlier session or now. The time since its last
+    end is no work, unless it still runs."""
+    if progress.earlier and progress.when is not None:
+        if row.key not in progress.earlier:
+            when -= _moved(progress, row, when, progress.when)
+        elif row.when is None:
+            begin, end, row.idle = progress.earlier[row.key]
+            row.when = progress.when + begin
+            row.ended = progress.when + end
+    if row.when is None:
+        row.when = when
+    elif row.ended is not None and row.running == 1:
+        row.gap = max(0.0, when - row.ended)
+        row.idle += row.gap
+
+
+def _moved(progress: Progress, row: Row, when: float, run_began: float) -> float:
+    """The seconds by which a row without earlier calls began before ``when``: a step that is only
+    evaluated again began after the calls that it follows."""
     moved = 0.0
     if not progress.has_gone_on and not _is_call(progress, row):
-        moved = max(0.0, when - progress.when - progress.repeated_until)
+        moved = max(0.0, when - run_began - progress.repeated_until)
     progress.moved[row] = moved
-    return when - moved
+    return moved
 
 
 def _is_call(progress: Progress, row: Row) -> bool:
@@ -281,6 +293,7 @@ def _end_of(progress: Progress, row: Row, when: float) -> float:
     """The time when a row ended: ``when``, or the end of its last call in an earlier session if
     this session made no call in it."""
     if not progress.earlier or progress.when is None:
+        row.gap = 0.0
         return when
     # A replayed call ends, too: `StepReplayed` has counted it in `earlier` before. The counts of
     # ended calls do not have this one yet. So as many as `earlier` mean that it was made now.
@@ -289,21 +302,29 @@ def _end_of(progress: Progress, row: Row, when: float) -> float:
         for outer in filter(None, map(progress.rows.get, _around(row.key))):
             outer.is_made = True
     if row.is_made:
+        row.gap = 0.0
         return when
     if row.key not in progress.earlier:
+        row.gap = 0.0
         return when - progress.moved.get(row, 0.0)
-    _, last_end = progress.earlier[row.key]
+    if row.running == 1:
+        # No call was made since the last begin, which repeats what an earlier session did.
+        row.idle -= row.gap
+        row.gap = 0.0
+    last_end = progress.earlier[row.key].end
     progress.repeated_until = max(progress.repeated_until, last_end)
     return progress.when + last_end
 
 
-def with_outer(times: Mapping[Key, tuple[float, float]]) -> Mapping[Key, tuple[float, float]]:
-    """The first begins and last ends of rows, extended to the rows around them."""
-    times_of: dict[Key, tuple[float, float]] = {}
-    for key, (begin, end) in times.items():
+def with_outer(times: Mapping[Key, Worked]) -> dict[Key, Worked]:
+    """The times of rows with calls, and of the rows around them: a row ran from the first begin to the
+    last end of the calls in it."""
+    times_of = dict(times)
+    for key, (begin, end, _) in times.items():
         for outer in _around(key):
-            first, last = times_of.get(outer, (begin, end))
-            times_of[outer] = min(first, begin), max(last, end)
+            if outer not in times:
+                first, last, _ = times_of.get(outer, (begin, end, 0.0))
+                times_of[outer] = Worked(min(first, begin), max(last, end))
     return times_of
 
 

@@ -6,11 +6,9 @@ their step. A step without a box in the picture has a hidden row.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
-from decimal import Decimal
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...values.unread import read_all
 from ...values.value import Value
@@ -18,11 +16,10 @@ from ..flow import Flow, outermost
 from ..graph_steps import Dag, Walk
 from ..session_tools import asks_words, offered_by
 from ..step import Step
-from ..step_names import name_of, only_call, part_names, says_nothing
-from ..step_path import StepPath, seconds_between
+from ..step_names import is_unwritten, name_of, only_call, part_names, says_nothing
+from ..step_path import StepPath
 from ..steps import (
     Branches,
-    Compute,
     Each,
     Fold,
     Invoke,
@@ -32,6 +29,8 @@ from ..steps import (
 )
 from . import events as ev
 from .turns import Turns
+from .usage import Usage
+from .worked import Worked
 
 Key = tuple[str, ...]
 """The key of a row: a `StepPath` without its numbers."""
@@ -41,77 +40,6 @@ def key_of(path: StepPath) -> Key:
     """The key of the row for the path ``path``."""
     # A list comprehension takes half of the time of a generator.
     return tuple([bit for bit in path if type(bit) is str])
-
-
-class Usage(NamedTuple):
-    """The use of models in a run or a step."""
-
-    requests: int = 0
-    """The number of replies."""
-    input: int = 0
-    """Tokens, as the models count them; 0 for models that do not report them."""
-    output: int = 0
-    """Tokens, as for ``input``."""
-    known_cost: Decimal = Decimal(0)
-    """US dollars for the replies whose price is known."""
-    unpriced: int = 0
-    """The number of replies whose price is unknown."""
-    by_model: Mapping[str, Usage] = {}
-    """The usage of each model, by its name."""
-
-    @property
-    def tokens(self) -> int:
-        return self.input + self.output
-
-    @property
-    def cost(self) -> Decimal | None:
-        """US dollars; None if a price is unknown, or if no model was asked."""
-        return self.known_cost if self.requests and not self.unpriced else None
-
-    def plus(self, other: Usage) -> Usage:
-        """The sum of this usage and ``other``."""
-        models = dict(self.by_model)
-        for name, used in other.by_model.items():
-            models[name] = models.get(name, Usage()).plus(used)
-        return Usage(
-            self.requests + other.requests,
-            self.input + other.input,
-            self.output + other.output,
-            self.known_cost + other.known_cost,
-            self.unpriced + other.unpriced,
-            models,
-        )
-
-    def as_json(self) -> dict[str, Value]:
-        """The amounts for JSON. The cost is a text, because it is a decimal number."""
-        cost = None if self.cost is None else f"{self.cost:f}"
-        amounts = {
-            "requests": self.requests,
-            "input": self.input,
-            "output": self.output,
-            "cost": cost,
-        }
-        models = {name: used.as_json() for name, used in self.by_model.items()}
-        return {**amounts, "by_model": models} if models else amounts
-
-
-def cost_of(usage: Mapping[str, Value]) -> Decimal | None:
-    """The price in ``usage``, the usage of a reply, perhaps from a journal; None: the price is
-    unknown."""
-    text = usage.get("cost")
-    if not isinstance(text, str) or not PRICE.fullmatch(text):
-        return None
-    return Decimal(text)
-
-
-PRICE = re.compile(r"[0-9]{1,12}(?:\.[0-9]{1,30})?")
-"""The text of a price. It is bounded, because a journal may have any text."""
-
-
-def one_reply(input: int, output: int, model: str, cost: Decimal | None) -> Usage:
-    """The usage of one reply."""
-    used = Usage(1, input, output, cost or Decimal(0), int(cost is None))
-    return used._replace(by_model={model: used})
 
 
 class Arriving:
@@ -159,6 +87,11 @@ class Row:
     or tried again, or a step around it was rescued. The next failure sets it to False."""
     within: frozenset[Row] | None = None
     """The row and the rows inside it, as far as `progress` has computed them; None: not yet."""
+    idle = 0.0
+    """The seconds since `when` in which the step did not run, until the last end or begin."""
+    gap = 0.0
+    """The last part of ``idle``: the seconds from the last end to the begin after it, until that run
+    ends."""
     fatal = False
     """Whether the failure of the step is the failure of the run."""
     asks = False
@@ -323,8 +256,33 @@ class Row:
         return self.around.width if self.around is not None else None
 
     @property
+    def timed(self) -> Row:
+        """The row whose times are those of the step: for a step that only handles the failures of
+        one call, the row of the call, so that a pause between two attempts is no work."""
+        if self.elements and only_call(self.step) is not None and self.elements[0].started:
+            return self.elements[0]
+        return self
+
+    @property
+    def worked(self) -> Worked | None:
+        """When the step ran; None before its first end."""
+        row = self.timed
+        if row.when is None or row.ended is None:
+            return None
+        return Worked(row.when, row.ended, row.idle - row.gap)
+
+    @property
     def seconds(self) -> float | None:
-        return seconds_between(self.when, self.ended)
+        """The seconds in which the step ran; None before its first end."""
+        worked = self.worked
+        return worked.seconds if worked is not None else None
+
+    def seconds_until(self, now: float) -> float | None:
+        """The seconds in which the step has run until ``now``; None before its first begin."""
+        row = self.timed
+        if row.running and row.when is not None:
+            return now - row.when - row.idle
+        return self.seconds
 
     @property
     def times(self) -> int:
@@ -382,8 +340,8 @@ class Tree:
             )
             if is_whole and isinstance(flow.body.steps[0], Dag):
                 row.by_need = row.rescues = True
-            if isinstance(step, Compute) and len(shown) > 1:
-                self._hide(row, ("last",) if step.label == "last" else ())
+            if is_unwritten(step):
+                row.is_inner = self._has_inner = True
         if is_whole:
             self._give_names(whole, before)
 

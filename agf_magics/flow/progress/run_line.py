@@ -34,6 +34,8 @@ class RunLine(NamedTuple):
     """The cell that shows the run; empty: there is none."""
     dropped: int = 0
     """The number of its elements that failed and were dropped."""
+    input: str = ""
+    """The begin of its input as JSON, without secrets, to be searched."""
 
     @property
     def look(self) -> str:

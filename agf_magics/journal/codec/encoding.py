@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import json
 import pickle
+import re
 from typing import Any, Literal, NamedTuple
 
 from ...compat.imports import for_the_person
@@ -33,6 +34,14 @@ TEXT = frozenset({str})
 
 PREVIEWED = 200
 """The number of parts in a preview."""
+
+SHARING = 20
+"""The number of fields that share the parts of a preview; those after them get what is left."""
+
+CUT = "…"
+"""The name of the mark in an object that was cut."""
+MARK = re.compile(r"⟨(\d[\d,]{0,20}) more of (\d[\d,]{0,20})⟩")
+"""The mark at the end of a list that was cut, which stands for the parts after it."""
 
 LONGEST = 10_000
 """The largest number of bits of a number that is written in full: Python refuses much larger
@@ -103,9 +112,10 @@ def encode_value(value: Value, most: int) -> EncodedValue:
 
 
 def preview(value: Value, levels: int = 6, parts_left: list[int] | None = None) -> Value:
-    """``value`` as JSON for display: its first parts; opaque parts as the names of their classes.
-    ``levels``: the number of levels that are shown. ``parts_left``: a list of one number, the parts that may
-    still be shown, which the recursion counts down; default None: `PREVIEWED`."""
+    """``value`` as JSON for display: its first parts; opaque parts as the names of their classes. A
+    list or an object that is cut ends with a mark that says so (`without_mark`). ``levels``: the number
+    of levels that are shown. ``parts_left``: a list of one number, the parts that may still be shown,
+    which the recursion counts down; default None: `PREVIEWED`."""
     parts_left = [PREVIEWED] if parts_left is None else parts_left
     parts_left[0] -= 1
     kind = type(value)
@@ -118,12 +128,9 @@ def preview(value: Value, levels: int = 6, parts_left: list[int] | None = None) 
     if kind in ATOMS:
         return value
     if kind is list and is_open:
-        return [preview(part, levels - 1, parts_left) for part in value[: max(parts_left[0], 1)]]
+        return _first_items(value, levels, parts_left)
     if kind is dict and is_open and TEXT.issuperset(map(type, value)):
-        return {
-            key: preview(value[key], levels - 1, parts_left)
-            for key in list(value)[: max(parts_left[0], 1)]
-        }
+        return _first_fields(value, levels, parts_left)
     if kind is Unread:
         return value.shown
     if (text := describe_scalar(value) or describe_array(value)) is not None:
@@ -131,6 +138,52 @@ def preview(value: Value, levels: int = 6, parts_left: list[int] | None = None) 
     if is_open and (fields := fields_of(value)) is not None:
         return preview(fields, levels, parts_left)
     return f"⟨{kind.__name__}{_extent(value, kind)}⟩"
+
+
+def _first_items(value: list[Value], levels: int, parts_left: list[int]) -> list[Value]:
+    shown = list[Value]()
+    for part in value:
+        if parts_left[0] <= 0:
+            return [*shown, _mark(len(value) - len(shown), len(value))]
+        shown.append(preview(part, levels - 1, parts_left))
+    return shown
+
+
+def _first_fields(value: dict[str, Value], levels: int, parts_left: list[int]) -> dict[str, Value]:
+    """Each of few fields gets a share of the parts: a long one does not hide those after it."""
+    shown = dict[str, Value]()
+    for name, part in value.items():
+        if parts_left[0] <= 0:
+            return {**shown, CUT: _mark(len(value) - len(shown), len(value))}
+        sharing = min(len(value) - len(shown), SHARING)
+        share = max(parts_left[0] // sharing, 1)
+        left = [share]
+        shown[name] = preview(part, levels - 1, left)
+        parts_left[0] -= share - left[0]
+    return shown
+
+
+def _mark(missing: int, count: int) -> str:
+    return f"⟨{missing:,} more of {count:,}⟩"
+
+
+def without_mark(value: Value) -> tuple[Value, int]:
+    """A list or an object of a preview without the mark that it was cut, and how many parts there
+    were before.
+
+    >>> without_mark([1, 2, "⟨498 more of 500⟩"]), without_mark({"a": 1})
+    (([1, 2], 500), ({'a': 1}, 1))
+    """
+    is_list = type(value) is list
+    last = (value[-1] if is_list else value.get(CUT)) if value else None
+    found = MARK.fullmatch(last) if type(last) is str else None
+    if found is not None:
+        missing, count = (int(digits.replace(",", "")) for digits in found.groups())
+        # A text of the person that happens to look like a mark does not add up.
+        if missing + len(value) - 1 == count:
+            kept = value[:-1] if is_list else {k: v for k, v in value.items() if k != CUT}
+            return kept, count
+    return value, len(value)
 
 
 def to_show(value: Value, most: int) -> tuple[str, bool]:

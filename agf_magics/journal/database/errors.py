@@ -18,6 +18,13 @@ class JournalError(Exception):
         self.code = code
 
 
+class DeletedRun(JournalError):
+    """The file has this run no more: here or in another kernel, it was deleted."""
+
+    def __init__(self) -> None:
+        super().__init__("journal.unknown-run", "this run was deleted from the journal")
+
+
 @contextlib.contextmanager
 def journal_errors(path: Path) -> Iterator[None]:
     """Raise any problem with the file as a JournalError."""
@@ -73,6 +80,7 @@ CURES = {
     "to it",
     "journal.cut": "restart the kernel: until then no run is journaled",
     "journal.gone": "run it again: this run cannot be listed, resumed or reused",
+    "journal.unknown-run": "run it again: what it had cannot be read any more",
     "journal.damaged": "move the file away: the next run creates a new one",
     "journal.newer": "update agf-magics, or move the file away",
     "journal.older": "move the file away, or read it with that version: the next run creates a "
@@ -91,7 +99,8 @@ def as_definition_errors() -> Iterator[None]:
 
 
 def unusable(error: JournalError) -> DefinitionError:
-    message = f"the journal cannot be used: {error}"
+    is_of_one_run = isinstance(error, DeletedRun)
+    message = str(error) if is_of_one_run else f"the journal cannot be used: {error}"
     return DefinitionError(Diagnostic(error.code, message, hint=CURES[error.code]))
 
 

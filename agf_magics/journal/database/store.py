@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Protocol, TypeVar
 
 from ...compat.browser import IN_BROWSER
 from . import file as journal_file
-from .errors import JournalError, journal_errors
+from .errors import DeletedRun, JournalError, journal_errors
 from .file import (
     check_format,
     check_header,
@@ -95,6 +95,8 @@ class Store:
         self.pid = os.getpid()
         self.journals: weakref.WeakSet[StoreUser] = weakref.WeakSet()
         """The journals that use this store, as long as they are in memory."""
+        self.beginning: set[int] = set()
+        """The runs of this process whose row is not written yet, or could not be."""
         self.unended: dict[int, int] = {}
         """The runs of this process whose end could not be written, with the numbers of unwritten
         calls."""
@@ -275,6 +277,21 @@ class Store:
             # BEGIN alone reads nothing. The first statement fixes the state that is seen.
             patiently(lambda: connection.execute("SELECT 1 FROM runs LIMIT 1").fetchone(), until)
             yield connection
+
+    @contextlib.contextmanager
+    def reading_run(self, num: int) -> Iterator[sqlite3.Connection]:
+        """As `reading`, for the records of the run with the number ``num``. Raises JournalError also
+        if the run has been deleted: without its records, it would look as if nothing had run."""
+        with self.reading() as connection:
+            self.refuse_deleted(connection, num)
+            yield connection
+
+    def refuse_deleted(self, connection: sqlite3.Connection, num: int) -> None:
+        """Raise JournalError if the run with the number ``num`` has been deleted."""
+        if num in self.beginning:
+            return
+        if not connection.execute("SELECT 1 FROM runs WHERE num=?", (num,)).fetchone():
+            raise DeletedRun
 
     @contextlib.contextmanager
     def _connected(self) -> Iterator[tuple[sqlite3.Connection, float]]:

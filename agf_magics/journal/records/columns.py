@@ -17,7 +17,7 @@ def read_columns(store: Store, num: int) -> dict[str, dict[int, Value]]:
     """The columns that were added to the table of a run: for each name, the values by the place of
     the row. Raises JournalError."""
     sql = "SELECT substr(digest, ?), text FROM large WHERE num=? AND substr(digest, 1, ?)=?"
-    with store.reading() as connection:
+    with store.reading_run(num) as connection:
         cells = (len(COLUMN) + 1, num, len(COLUMN), COLUMN)
         columns = connection.execute(sql, cells).fetchall()
     return {name: _column(name, text) for name, text in columns}
@@ -29,6 +29,7 @@ def write_column(store: Store, num: int, name: str, values: Mapping[int, Value],
     JournalError."""
     key = COLUMN + name
     with store.writing() as connection:
+        store.refuse_deleted(connection, num)
         sql = "SELECT text FROM large WHERE num=? AND digest=?"
         row = None if new else connection.execute(sql, (num, key)).fetchone()
         merged = {**(_column(name, row[0]) if row is not None else {}), **values}

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ...flow.progress.events import TokensUsed
-from ...flow.progress.rows import cost_of
+from ...flow.progress.usage import cost_of
 from ...values.value import Value
 from ..codec.type_checks import checker
 from .fields import Count

@@ -1,12 +1,13 @@
 """Recomputes the values that an expression had in an ended run, for each of its evaluations.
 
-These are the inputs and results of steps that only evaluate: the elements of a fan-out or a fold, a
-transform inside it, a match and its case.
+These are the inputs and results of steps of which the journal has no call: the elements of a fan-out
+or a fold, a transform inside it, a match and its case, a called flow.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from ...engine.runner import CallSite, Shape, ShapeResult
@@ -45,8 +46,11 @@ class Evaluation(NamedTuple):
 def evaluates(step: Step) -> bool:
     """Whether `find_evaluations` adds something about ``step``: of a fan-out over one call, the
     journaled calls already show everything."""
-    if isinstance(step, Each):
-        return not isinstance(step.body, Invoke)
+    match step:
+        case Each():
+            return not isinstance(step.body, Invoke)
+        case Invoke():
+            return step.kind == "flow"
     return isinstance(step, Fold | Compute | Choose)
 
 
@@ -126,11 +130,20 @@ class _Evaluations:
             path for path in paths if not any(path[:n] in paths for n in range(1, len(path)))
         ]
 
+    def _given(self, site: CallSite[Any]) -> dict[str, Value]:
+        """What the step read, by the paths in its text; what a called flow gets, by its names."""
+        if isinstance(site.step, Invoke):
+            given: Value = None
+            with suppress(Exception):  # the call failed for this reason, and its error says so
+                given = site.step.args.build(site.frame)
+            return given if isinstance(given, dict) else {}
+        return {".".join(path): _read(site.frame, path) for path in self._paths}
+
     def keep(self, site: CallSite[Any], value: Value, error: Exception | None) -> None:
         if len(self.evaluations) >= self.most:
             self.note = f"the first {self.most:,} are shown"
             return
-        values = {".".join(path): self._mask(_read(site.frame, path)) for path in self._paths}
+        values = {name: self._mask(value) for name, value in self._given(site).items()}
         numbers = tuple(part for part in site.path if isinstance(part, int))
         case = _case_of(site.step, site.frame) if isinstance(site.step, Choose) else ""
         value = value.value if isinstance(value, ShapeResult) else value

@@ -64,6 +64,8 @@ class Forecast(OfflineJournal):
         """The questions that were answered, in order, without the approvals of calls."""
         self._why_none = ""
         """The reason why the last call without a digest has none."""
+        self._offered: Mapping[str, Tool] = {}
+        """The tools that the last call may use."""
 
     def start_call(
         self,
@@ -75,10 +77,10 @@ class Forecast(OfflineJournal):
         grant: Grant = ANYTHING,
     ) -> StartedCall:
         call = super().start_call(step, callee, key, arguments, tools, grant)
+        offered = tools if isinstance(callee, Agent) and tools is not None else {}
+        self._offered = {name: tool for name, tool in offered.items() if grant.allows(name)}
         if call.digest is None:
-            offered = tools if isinstance(callee, Agent) and tools is not None else {}
-            allowed = {name: tool for name, tool in offered.items() if grant.allows(name)}
-            self._why_none = self.rows.digests.why_none(callee, arguments, allowed)
+            self._why_none = self.rows.digests.why_none(callee, arguments, self._offered)
         return call
 
     def take_answer(self, key: CallKey, question: bytes | None = None) -> Record | None:
@@ -122,17 +124,28 @@ class Forecast(OfflineJournal):
     def _name_edited_parts(self, callee: object) -> str:
         """The edit because of which a call with the same arguments has another digest now."""
         if not isinstance(callee, Tool | Agent | Transform | Policy):
-            return "its model or its schema was edited"
-        before = self._recorded.functions.get(callee.name)
-        digest = self.rows.digests.function(callee)
-        if before is None or digest is None:
-            return "its function, its model or its schema was edited"
-        now = parts_of(digest, callee.name)
-        names, left_out = edited_parts(before, now, self._recorded.changed)
-        edited = _edited(names)
+            return "its model was edited"
+        names, left_out = self._edited_parts(callee)
+        edits = [_edited(names, "its function")]
+        for name, tool in self._offered.items():
+            edits.append(_edited(self._edited_parts(tool)[0], f"its tool {name!r}"))
+        edited = "; ".join(filter(None, edits))
+        if not edited:
+            edited = f"its schema{' or one of its tools' if self._offered else ''} was edited"
         if left_out:
             edited += f" (not compared: {', '.join(left_out)}, which calls of the run changed)"
         return edited
+
+    def _edited_parts(
+        self, callee: Tool | Agent | Transform | Policy
+    ) -> tuple[list[str], list[str]]:
+        """The names of the parts of a function that were edited, and of those that are left out, as
+        far as the run has them."""
+        before = self._recorded.functions.get(callee.name)
+        digest = self.rows.digests.function(callee)
+        if before is None or digest is None:
+            return [], []
+        return edited_parts(before, parts_of(digest, callee.name), self._recorded.changed)
 
     def _sample(self, step: Invoke, callee: object, key: Key) -> Value:
         """A value of the type of the result, for a call without a result."""
@@ -153,17 +166,17 @@ class Forecast(OfflineJournal):
                 self.misses.setdefault(key, Miss("a person is asked again"))
 
 
-def _edited(names: Sequence[str]) -> str:
-    """What was edited, as a sentence. ``names``: of the parts of a function."""
+def _edited(names: Sequence[str], subject: str) -> str:
+    """What was edited, as a sentence; empty: nothing. ``names``: of the parts of a function."""
     if not names:
-        return "its model or its schema was edited"
+        return ""
     read = [name for name in names if name != ITS_CODE]
     others = " and ".join(filter(None, (", ".join(read[:-1]), *read[-1:])))
     if not read:
-        return "the code of its function was edited"
+        return f"the code of {subject} was edited"
     if len(read) == len(names):
-        return f"its function reads {others}, which changed"
-    return f"the code of its function was edited, and so was {others}, which it reads"
+        return f"{subject} reads {others}, which changed"
+    return f"the code of {subject} was edited, and so was {others}, which it reads"
 
 
 class RecordedCalls:

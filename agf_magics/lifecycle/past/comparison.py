@@ -13,6 +13,7 @@ from itertools import islice, zip_longest
 from typing import Any, NamedTuple
 
 from ...flow.progress.rows import Key, Row, key_of
+from ...flow.progress.worked import union
 from ...flow.step_path import StepPath, format_path
 from ...flow.steps import Invoke
 from ...journal.codec.json_texts import encode
@@ -72,8 +73,8 @@ class _Call(NamedTuple):
     """The hash of the stored result of the call, or of the messages of its failure."""
     input: int
     """The hash of the stored arguments of the call."""
-    time: tuple[float, float]
-    """The begin and the end, in seconds of the run's clock."""
+    times: tuple[tuple[float, float], ...]
+    """The begin and the end of each attempt, in seconds of the run's clock."""
     label: str
     """The callee."""
     is_whole: tuple[bool, bool]
@@ -145,10 +146,13 @@ def compare(a: ComparedRun, b: ComparedRun) -> Comparison:
     steps = _in_order_of_the_flow(sides, dict.fromkeys((*first, *other)))
     costs = [_costs(side) for side in sides]
     names = [{row.key: row.name for row in run.rows} for run in (a, b)]
+    times = [{row.key: row.seconds for row in run.rows} for run in (a, b)]
     reused = [{row.key: row.earlier for row in run.rows} for run in (a, b)]
     comparison = Comparison(
         {
             **_row(step, _name(step, *names), first[step], other[step], sames),
+            "seconds": _seconds(times[0], step.first, first[step]),
+            "seconds of the other": _seconds(times[1], step.other, other[step]),
             "reused": reused[0].get(step.first or (), 0),
             "reused of the other": reused[1].get(step.other or (), 0),
             "cost": costs[0].get(step),
@@ -231,15 +235,16 @@ def _row(step: _Step, name: str, first: Calls, other: Calls, sames: Sames) -> di
         "same output": outputs[True],
         "not compared": outputs[None],
         "differs": only or differs,
-        "seconds": _seconds(first),
-        "seconds of the other": _seconds(other),
     }
 
 
-def _seconds(calls: Calls) -> float:
-    """From the first begin to the last end, as the steps of a run show it."""
-    times = [call.time for call in calls.values()]
-    return max(end for _, end in times) - min(begin for begin, _ in times) if times else 0.0
+def _seconds(times: Mapping[Key, float | None], step: Key | None, calls: Calls) -> float:
+    """The seconds in which a step ran, as its row shows them; for a step without a row, its calls."""
+    seconds = times.get(step or ())
+    if seconds is not None or not calls:
+        return seconds or 0.0
+    worked = union(time for call in calls.values() for time in call.times)
+    return worked.seconds if worked is not None else 0.0
 
 
 def _by_step(side: _Side) -> dict[_Step, Calls]:
@@ -249,14 +254,15 @@ def _by_step(side: _Side) -> dict[_Step, Calls]:
         result, arguments = record.result, record.arguments
         output = _said(record) or (result.form, result.data, result.shown)
         whole = record.error is not None or result.form != "again", arguments.whole > 0
-        time = record.started or 0.0, record.ended or record.started or 0.0
-        time = run.clock(time[0]), run.clock(time[1])
+        begin = record.started or 0.0
+        times: tuple[tuple[float, float], ...]
+        times = ((run.clock(begin), run.clock(record.ended or begin)),)
         hashes = hash(output), hash(arguments.text)
         place = side.place_of(record.at)
         step = calls[place[0]]
         if place in step:  # an earlier attempt of the call
-            time = step[place].time[0], time[1]
-        step[place] = _Call(record.what, *hashes, time, record.name, whole, record.digest)
+            times = step[place].times + times
+        step[place] = _Call(record.what, *hashes, times, record.name, whole, record.digest)
     return calls
 
 

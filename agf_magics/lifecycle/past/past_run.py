@@ -16,7 +16,7 @@ from ...engine.linking.linked import Linked
 from ...engine.linking.sessions import recorded_session
 from ...flow.flow import Flow
 from ...flow.progress.progress import Progress, count_use
-from ...flow.progress.rows import Usage, one_reply
+from ...flow.progress.usage import Usage, one_reply
 from ...flow.step_path import StepPath, format_path
 from ...flow.steps import calls
 from ...journal import runs
@@ -42,7 +42,7 @@ from ...journal.shared_runs import copied
 from ...languages.over import OVER
 from ...pictures.call_words import name_place
 from ...settings.settings import current
-from ...text.diagnostics import AgfError, Diagnostic, StepError, refused
+from ...text.diagnostics import AgfError, DefinitionError, Diagnostic, StepError, refused
 from ...text.replaced_file import replaced_file
 from ...text.source import Source
 from ...values.value import Value
@@ -53,6 +53,7 @@ from ..storage.manifest import DefinitionText, Manifest, read_manifest
 from ..storage.relink import load_texts
 from ..storage.run_notes import describe_lost, describe_resumed
 from ..storage.saved_progress import restore_calls, restore_evaluated, restore_rows
+from ..storage.saved_turns import restore_turns
 from .comparison import ComparedRun, compare
 from .comparison_tables import Comparison
 from .find_call import find_call
@@ -115,18 +116,23 @@ class PastRun(BaseRun):
 
     @property
     def note(self) -> str:
-        """The notes about the run: why it is incomplete and how to resume it, how often it was
-        resumed, and what the journal lacks. Usually empty."""
+        """The notes about the run: why it is incomplete and how to resume it, which run it repeats
+        from which step, how often it was resumed, and what the journal lacks. Usually empty."""
         head = self._row.head
         resume = self.how_to_continue
+        begun = ""
+        with suppress(DefinitionError):  # the manifest is damaged
+            begun = self.order.note
         if self._imported:
-            return "; ".join(filter(None, (f"from {self._imported}", describe_lost(head.lost))))
+            parts = (f"from {self._imported}", begun, describe_lost(head.lost))
+            return "; ".join(filter(None, parts))
         why = {
             "interrupted": "its process ended before it did",
             "waiting": "it waits for an answer",
         }.get(self.status)
         parts = (
             f"{why}: {resume}" if why else resume and f"{resume} resumes it",
+            begun,
             describe_resumed(head.times_resumed),
         )
         return "; ".join(filter(None, (*parts, describe_lost(head.lost))))
@@ -194,7 +200,10 @@ class PastRun(BaseRun):
         try:
             if (rows := self._decode(self._row.tree)) is not None:
                 restore_rows(progress, rows)
-            restore_calls(progress, everything, head.clock, has_rows=rows is not None)
+            has_rows = rows is not None
+            has_times = has_rows and head.ended is not None
+            restore_calls(progress, everything, head.clock, has_rows, has_times)
+            restore_turns(progress, everything)
             if rows is None:
                 restore_evaluated(progress, self._linked)
             for reply in uses(everything):

@@ -12,7 +12,7 @@ from ...flow.progress.run_line import STATUS_WORDS, RunLine
 from ...journal import deletion
 from ...journal import runs as queries
 from ...journal.database.errors import as_definition_errors
-from ...journal.runs import RunHead
+from ...journal.runs import RunHead, StartText
 from ...pictures.amounts import counted
 from ...pictures.pages.parts import status as present_status
 from ...pictures.plain import untypeset
@@ -31,6 +31,7 @@ from ..storage.run_notes import describe_lost, describe_resumed
 from .named_run import find_named
 from .past_run import find_past_run
 from .since import HINT, seconds_of
+from .start_texts import is_in, start_text_here, start_texts_of
 
 
 class Runs(tuple[RunLine, ...]):
@@ -95,8 +96,8 @@ def runs(
       ``"dropped"``: only runs that dropped elements. Default None: all.
     - ``since``: only runs that started then or later: a time ago (``"2h"``, ``"3d"``, or a
       timedelta), a time of today (``"18:30"``), a date, or a date and a time. Default None: all.
-    - ``text``: words; only runs that have each of them in the id, the name, the state, the note or the
-      error. Default None: all.
+    - ``text``: words; only runs that have each of them in the id, the name, the state, the note, the
+      error or the first 1,000 characters of the input. Default None: all.
 
     Returns a `Run` if the run is live, and a `PastRun` if it is in the journal; without ``run_id`` a
     table of runs. Raises DefinitionError if the journal cannot be read or has no such run.
@@ -109,9 +110,11 @@ def runs(
             raise refused("journal.unknown-run", message, hint)
         return find_named(run_id)
     unjournaled = {run.run_id: run for run in live if run.journal is None}
+    heads = journaled_runs()
+    starts = start_texts_of(head.run_id for head in heads)
     lines = [
         *map(_live_line, reversed(unjournaled.values())),
-        *map(_line, journaled_runs()),
+        *(_line(head, starts.get(head.run_id, StartText())) for head in heads),
     ]
     selected = filter(_selection(flow, status, since, text).fits, map(_present, lines))
     return Runs(sorted(selected, key=lambda line: line.started, reverse=True))
@@ -132,7 +135,7 @@ class Selection(NamedTuple):
     before: float | None = None
     """The moment before which a run started, in seconds since 1970."""
     text: str | None = None
-    """Words that are all in what the list says of a run."""
+    """Words that are all in what the list says of a run, or in its input."""
     is_of_notebook: Callable[[str], bool] | None = None
     """Whether the id is that of a run of the notebook."""
 
@@ -170,12 +173,12 @@ def check_status(status: str | None) -> str | None:
 
 
 def _says(run: RunLine, words: Sequence[str]) -> bool:
-    """Whether each of the words is in what a list says of a run."""
+    """Whether each of the words is in what a list says of a run, or in its input."""
     state_word = state(run.look).word
     searched = (
         f"{run.run_id}\n{run.name}\n{run.status}\n{state_word}\n{run.note}\n{run.shown_in}".lower()
     )
-    missing = [word for word in words if word not in searched]
+    missing = [word for word in words if word not in searched and not is_in(word, run.input)]
     # A run that ended well has no error, and most runs end well: they are not opened.
     if not missing or run.status == "ok":
         return not missing
@@ -275,20 +278,23 @@ def find_unfinished() -> tuple[list[RunHead], str]:
     return [head for head in heads if head.status in UNFINISHED], problem
 
 
-def _line(head: RunHead) -> RunLine:
-    note = "; ".join(filter(None, (describe_resumed(head.times_resumed), describe_lost(head.lost))))
+def _line(head: RunHead, start: StartText) -> RunLine:
+    notes = (start.note, describe_resumed(head.times_resumed), describe_lost(head.lost))
+    note = "; ".join(filter(None, notes))
     if head.status == "damaged":
         note = "journal.damaged: %runs --delete RUN"
     cost = Decimal(head.cost) if head.cost is not None else None
     facts = (head.run_id, head.name, head.status, head.started, head.seconds, note)
-    return RunLine(*facts, head.tokens, cost, dropped=head.dropped)
+    return RunLine(*facts, head.tokens, cost, dropped=head.dropped, input=start.input)
 
 
 def _live_line(run: Run) -> RunLine:
     seconds = run.progress.seconds
     tokens = run.usage.tokens if run.usage.requests else None
-    facts = (run.run_id, run.name, run.status, started_at(run), seconds, "not in the journal")
-    return RunLine(*facts, tokens, run.cost, dropped=run.progress.failed)
+    start = start_text_here(run)
+    note = "; ".join(filter(None, (start.note, "not in the journal")))
+    facts = (run.run_id, run.name, run.status, started_at(run), seconds, note)
+    return RunLine(*facts, tokens, run.cost, dropped=run.progress.failed, input=start.input)
 
 
 def _present(listed: RunLine) -> RunLine:

@@ -25,9 +25,12 @@ from ...flow.step_path import is_within
 from ...flow.steps import Branches, Each, path_to
 from ...flow.steps import Sequence as Steps
 from ...journal.calls.reuse import EarlierRun, Reuse
+from ...journal.database.errors import as_definition_errors
 from ...journal.records.records import Record
 from ...journal.runs import changed_objects, records
 from ...limits.limits import Limits
+from ...pictures.plain import line
+from ...pictures.row_words import shown_name
 from ...text.diagnostics import refused
 from ...text.suggestions import suggest
 from ...values.value import Value
@@ -97,17 +100,20 @@ def rerun_from(
     earlier = find_ended(run, registry.flows)
     key = find_step(earlier.progress.rows, step, f"run {earlier.run_id!r}")
     flow = find_registered(earlier.name, registry)
-    again = prepare_run(flow, input_again(earlier, input), replace(options, reuse=False))
+    first = line(shown_name(earlier.progress.rows[key]), 60)
+    options = replace(options, reuse=False, note=f"run from {first!r} of {earlier.run_id}")
+    again = prepare_run(flow, input_again(earlier, input), options)
     find_step(again.progress.rows, step, f"the definition of {earlier.name!r}")
     if again.journal is not None:
         place = place_in_journal(earlier)
         assert place is not None, "`find_ended` has checked it"
         store, num = place
-        with store.reading() as connection:
-            changed = changed_objects(connection, num)
-        results = [(EarlierRun(earlier.run_id, changed), _before(earlier, key))]
-        reading = reader_of_results(store, state_of(again).flow_input.input)
-        again.journal.reuse = Reuse(earlier.run_id, results, *reading)
+        with as_definition_errors():
+            with store.reading_run(num) as connection:
+                changed = changed_objects(connection, num)
+            results = [(EarlierRun(earlier.run_id, changed), _before(earlier, key))]
+            reading = reader_of_results(store, state_of(again).flow_input.input)
+            again.journal.reuse = Reuse(earlier.run_id, results, *reading)
     start_on_engine(again)
     return again
 

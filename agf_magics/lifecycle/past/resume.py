@@ -33,7 +33,7 @@ from ...journal.database.errors import JournalError, as_definition_errors, unusa
 from ...journal.database.store import Store
 from ...journal.records.failures import error_from
 from ...journal.records.recorded_outcomes import NO_RECORDS, EarlierOutcomes
-from ...journal.records.records import UNREADABLE
+from ...journal.records.records import UNREADABLE, decoded
 from ...journal.run_journal import Journal
 from ...journal.runs import RunHead, RunRow, records
 from ...limits.grants import granted
@@ -51,7 +51,7 @@ from ..storage.given_again import check_given
 from ..storage.lookup import find_resumable, find_run, journal, still_running
 from ..storage.manifest import Manifest, read_manifest
 from ..storage.relink import link_as_it_was
-from ..storage.saved_progress import Times, noting_times
+from ..storage.saved_progress import Times, clocked, noting_times, stored_times
 from ..storage.start_journal import connect_journal
 from ..storage.stored_results import unpickle, without_foreign_outcomes
 from .past_run import PastRun
@@ -195,7 +195,7 @@ def _resume_row(
     workers, about_workers = find_workers(options, linked)
     context, moved = _context(order, registry, head.run_id)
     flow_input = FlowInput(_input_again(order, settle_input(input, flow), run_id), None, context)
-    options = replace(options, limits=limits_of_run(options.limits, order.limits))
+    options = replace(options, limits=limits_of_run(options.limits, order.limits), note=order.note)
     state = RunState(
         *(linked, flow_input, options, problems),
         run_id=head.run_id,
@@ -204,7 +204,8 @@ def _resume_row(
     )
     with _unreadable(run_id):
         earlier, times = _earlier(store, head, options.trust, flow_input.input)
-    _go_on(state.progress, store, head, times)
+        tree = decoded(row.tree) if head.ended is not None else None
+    _go_on(state.progress, store, head, times, tree)
     most = current.settings.journal_value
     connect_journal(state, Journal(store, head.num, head.run_id, most, earlier))
     for warned in (*(Warned(clock(), warning) for warning in moved), *about_workers):
@@ -227,7 +228,7 @@ def _earlier(
 ) -> tuple[EarlierOutcomes, Times]:
     """The records of the calls of a run with this input, in which results share objects as in the
     run; and the times of the calls. Raises DecodeError."""
-    times: Times = {}
+    times = Times(list)
     identities = Identities()
     identities.know(input)
     written = noting_times(records(store, head.num, is_shown=False), times)
@@ -240,13 +241,16 @@ def _earlier(
     return EarlierOutcomes(calls, head.status != "interrupted", identities), times
 
 
-def _go_on(progress: Progress, store: Store, head: RunHead, times: Times) -> None:
-    """Let the clock of the run go on from where its last session stopped."""
+def _go_on(progress: Progress, store: Store, head: RunHead, times: Times, tree: Any) -> None:
+    """Let the clock of the run go on from where its last session stopped. ``tree``: the rows at the
+    end of that session, which know better than the calls how long a step around calls ran; None: it
+    had no end."""
     stopped, goes_on = pause(store, head)
     progress.ran = head.clock(stopped)
     progress.pauses = (*head.pauses, (stopped, goes_on))
-    clocked = {key: (head.clock(begin), head.clock(end)) for key, (begin, end) in times.items()}
-    progress.earlier = with_outer(clocked)
+    progress.earlier = earlier = with_outer(clocked(times, head.clock))
+    rows = tree if isinstance(tree, list) else ()
+    earlier.update((key, worked) for key, worked in stored_times(rows) if key in earlier)
 
 
 @contextlib.contextmanager

@@ -19,7 +19,7 @@ from ...engine.run_options import RunOptions
 from ...engine.runner import clock
 from ...flow.flow import Flow
 from ...flow.progress.events import Event, Warned
-from ...flow.progress.rows import Usage
+from ...flow.progress.usage import Usage
 from ...languages.plan import Log
 from ...limits.budgets import Budget, LimitReached
 from ...limits.limits import Limits

@@ -15,7 +15,8 @@ from ...engine.linking.linked import Linked
 from ...flow.flow import Flow
 from ...flow.progress.events import Event
 from ...flow.progress.progress import Progress
-from ...flow.progress.rows import Row, Usage
+from ...flow.progress.rows import Row
+from ...flow.progress.usage import Usage
 from ...journal.calls.reuse import Reuse
 from ...journal.database.errors import JournalError
 from ...journal.database.store import Store
@@ -287,12 +288,12 @@ class Run(BaseRun):
 
     @property
     def note(self) -> str:
-        """Whether the run is a dry or a resumed one or reused results, how many earlier messages of
-        a named context it reads, and which model replaced the one that the definition names
-        (decision B2). Usually empty."""
+        """Which run it repeats from which step, whether it is a dry or a resumed one or reused
+        results, how many earlier messages of a named context it reads, and which model replaced the
+        one that the definition names (decision B2). Usually empty."""
         state = self._state
         models = (note.message for note in state.warnings if note.code == "model.configured")
-        parts = (self._kind, state.options.note, state.continues, *dict.fromkeys(models))
+        parts = (state.options.note, self._kind, state.continues, *dict.fromkeys(models))
         return "; ".join(filter(None, parts))
 
     @property
@@ -307,7 +308,8 @@ class Run(BaseRun):
                 repeats = f": {counted(count, 'completed call')} not repeated" if count else ""
                 return f"resumed{repeats}"
             case Journal(reuse=Reuse() as reuse):
-                return f"{counted(count, 'call')} reused from {reuse.run_id}"
+                source = "" if reuse.run_id in self._state.options.note else f" from {reuse.run_id}"
+                return f"{counted(count, 'call')} reused{source}"
         return ""
 
     @property

@@ -18,10 +18,10 @@ from itertools import chain
 from typing import Annotated, Any, NamedTuple, TypedDict
 
 from ...catalog import Agent, Policy, Tool, Transform
-from ...engine.linking.linked import Linked, flows_of
+from ...engine.linking.linked import Linked, callees_of, flows_of
 from ...flow.flow import Flow
 from ...flow.session_tools import offered_tools
-from ...flow.steps import calls
+from ...flow.steps import Invoke, calls
 from ...journal.calls.changed_objects import parts_of
 from ...journal.codec.encoding import DecodeError, EncodedValue, decode_value, encode_value
 from ...journal.codec.json_texts import encode
@@ -95,6 +95,9 @@ class Manifest(NamedTuple):
     """The path of the notebook that started the run; empty if unknown."""
     functions: Mapping[str, Mapping[str, str]]
     """The digests of the parts of a callee's function, by its name."""
+    note: str = ""
+    """What a person must know about the start of the run: which run it repeats from which step, which
+    rows of a table it has."""
 
 
 def write_manifest(state: RunState, journal: Journal, grant: Grant) -> str:
@@ -120,6 +123,7 @@ def write_manifest(state: RunState, journal: Journal, grant: Grant) -> str:
         "identity": grant.identity,
         "tools": sorted(grant.tools) if grant.tools is not None else None,
         "barred": sorted(grant.barred | grant.only_if_asking),
+        **({"note": state.options.note} if state.options.note else {}),
     }
     return encode(manifest)
 
@@ -181,6 +185,7 @@ def _manifest_of(row: RunRow, trust: bool | None) -> Manifest:
         version=stored["version"],
         notebook=stored["notebook"],
         functions=stored["functions"],
+        note=stored.get("note", ""),
     )
 
 
@@ -263,7 +268,13 @@ class _StoredText(_Offered):
     session: tuple[str, str] | None
 
 
-class _Stored(TypedDict):
+class _Noted(TypedDict, total=False):
+    """The key that a manifest may lack."""
+
+    note: str
+
+
+class _Stored(_Noted):
     """The form of a manifest. A session is built (``made``), and the flow of the run is not. An
     input that is not JSON has a preview, and a signature or the reason why it is not stored."""
 
@@ -348,14 +359,27 @@ def _schemas(flows: list[Linked]) -> Iterator[list[Any]]:
 
 
 def _functions(journal: Journal, linked: Linked) -> dict[str, Mapping[str, str]]:
-    """The digests of the parts of the functions that the steps call."""
-    callees = {
+    """The digests of the parts of the functions that the steps call, and of the tools that an agent
+    may call, on which its result depends, too."""
+    callees: dict[str, Tool | Agent | Transform | Policy] = {
         callee.name: callee
         for callee, _ in linked.every_callee
         if isinstance(callee, Tool | Agent | Transform | Policy)
     }
+    steps = ((flow, step) for flow in linked.reachable for step in calls(flow.flow.body))
+    for flow, step in steps:
+        for agent in callees_of(flow.callees.get(step.id)):
+            if isinstance(agent, Agent) and "tools" in agent.takes.parameters:
+                callees = {**_tools_of(agent, step, flow), **callees}
     digests = {name: journal.rows.digests.function(callee) for name, callee in callees.items()}
     return {name: parts_of(digest, name) for name, digest in digests.items() if digest is not None}
+
+
+def _tools_of(agent: Agent, step: Invoke, flow: Linked) -> dict[str, Tool]:
+    """The tools that an agent or its step names; all, if neither names one."""
+    named = {*(agent.tools or ()), *(name.text for name in step.tools or ())}
+    tools = flow.tools_of(step)
+    return {name: tool for name, tool in tools.items() if not named or name in named}
 
 
 def _source(source: Source) -> list[Any]:

@@ -6,6 +6,7 @@ whose results are not journaled.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import isfinite
 from operator import attrgetter
@@ -16,6 +17,7 @@ from ...flow import steps
 from ...flow.graph_steps import Dag, Walk
 from ...flow.progress.progress import FAILURES_KEPT, Failure, Progress, restore_end
 from ...flow.progress.rows import Key, Row, key_of
+from ...flow.progress.worked import Worked, union
 from ...flow.step import Step
 from ...flow.steps import calls, every
 from ...journal.codec.encoding import preview
@@ -44,14 +46,15 @@ OTHERS = ("excused", "fatal", "asks", "width", "why")
 """The attributes of a row that are stored beside its counts and times."""
 
 TIMES = ("when", "ended")
-"""The times of a row, in seconds of the run's clock, which stands still between sessions."""
+"""The times of a row, in seconds of the run's clock, which stands still between sessions. `Row.idle`
+follows them, unless it is 0."""
 
 
-Times = dict[Key, tuple[float, float]]
-"""The first begin and the last end of the calls of each row, in seconds since 1970."""
+Times = defaultdict[Key, list[tuple[float, float]]]
+"""The begin and the end of each call of each row, in seconds since 1970."""
 
-MOST_ITEMS = 15
-"""The most items of a list that is cut: so few that a view also shows the sentence behind them."""
+MOST_PARTS = 40
+"""The number of parts in the preview of a value."""
 
 _counts_of = attrgetter(*COUNTS)
 _others_of = attrgetter(*OTHERS)
@@ -64,7 +67,8 @@ _is_row = checker(
     tuple[
         list[str],
         Annotated[list[Count], lambda counts: len(counts) == len(COUNTS)],
-        tuple[bool, bool, bool, Count | None, str | None, _Time, _Time],
+        tuple[bool, bool, bool, Count | None, str | None, _Time, _Time]
+        | tuple[bool, bool, bool, Count | None, str | None, _Time, _Time, _Time],
         object,
         tuple[str, str] | None,
     ]
@@ -95,7 +99,7 @@ def restore_rows(progress: Progress, rows: list[Any]) -> None:
             continue
         for name, number in zip(COUNTS, counts, strict=True):
             setattr(row, name, number)
-        for name, other in zip((*OTHERS, *TIMES), other_counts, strict=True):
+        for name, other in zip((*OTHERS, *TIMES, "idle"), other_counts, strict=False):
             setattr(row, name, other)
         row.held = value
         row.over = sequence[0] if sequence else None
@@ -106,6 +110,8 @@ def restore_rows(progress: Progress, rows: list[Any]) -> None:
 def _row(row: Row, secrets: Secrets, zero: float) -> list[Any]:
     """A row as `_is_row` checks it, without its key. ``zero``: the begin of the run."""
     times = [None if when is None else when - zero for when in (row.when, row.ended)]
+    if idle := row.idle - row.gap:
+        times.append(idle)
     described = None
     if isinstance(row.error, AgfError):
         described = [row.error.code, secrets.text(row.error.diagnostic.message)]
@@ -117,23 +123,25 @@ def _row(row: Row, secrets: Secrets, zero: float) -> list[Any]:
 
 
 def _preview(value: Value, secrets: Secrets) -> Value:
-    """The first parts of a value. A list that is cut says how many items it lacks."""
-    shown = secrets.shown(preview(secrets.shown(value), 3, [40]))
-    if type(value) is list and type(shown) is list and len(shown) < len(value):
-        shown = [*shown[:MOST_ITEMS], f"… {len(value) - len(shown[:MOST_ITEMS]):,} more"]
-    return shown
+    """The first parts of a value."""
+    return secrets.shown(preview(secrets.shown(value), 3, [MOST_PARTS]))
 
 
 def restore_calls(
-    progress: Progress, records: Iterable[Record], clock: Callable[[float], float], has_rows: bool
+    progress: Progress,
+    records: Iterable[Record],
+    clock: Callable[[float], float],
+    has_rows: bool,
+    has_times: bool,
 ) -> None:
-    """Restore the times of calls, and the dropped elements, with their errors. ``clock``: converts
-    a time in seconds since 1970 to the run's clock. ``has_rows``: whether the journal has the rows
-    of the steps; if not, the run has not ended, and the tree of steps is filled from the calls."""
+    """Restore the dropped elements, with their errors, and the times of rows that are not stored.
+    ``clock``: converts a time in seconds since 1970 to the run's clock. ``has_rows``: whether the
+    journal has the rows of the steps; if not, the run has not ended, and the tree of steps is filled
+    from the calls. ``has_times``: whether their times are those of the last session."""
     rows = progress.rows
     containers = set[Key]()
     last = Key()
-    times: Times = {}
+    times = Times(list)
     for record in records:
         if record.what not in ("finished", "failed", "dropped"):
             continue
@@ -145,8 +153,8 @@ def restore_calls(
                 last = key
                 containers.update(map(key_of, [*around(key)][:-1]))
             # A key without a row belongs to a model's session, which is no step of a text.
-            if key in rows:
-                _add_call(rows[key], record, counts=not has_rows)
+            if key in rows and not has_rows:
+                _add_call(rows[key], record)
         while key and key not in rows:  # the time counts for the step around it
             key = key[:-1]
         if key:
@@ -158,9 +166,30 @@ def restore_calls(
         rows[key].started = 1
         rows[key].finished = int(not is_open)
         rows[key].cancelled = int(is_open)
-    for key, (first, end) in times.items():
-        rows[key].when = clock(first)
-        rows[key].ended = clock(end)
+    for key, worked in clocked(times, clock).items():
+        row = rows[key]
+        if row.when is None or not has_times:
+            row.when, row.ended, row.idle = worked
+
+
+def clocked(times: Times, clock: Callable[[float], float]) -> dict[Key, Worked]:
+    """When the calls of each row ran, on the clock of the run."""
+    return {
+        key: worked
+        for key, calls in times.items()
+        if (worked := union((clock(begin), clock(end)) for begin, end in calls)) is not None
+    }
+
+
+def stored_times(rows: Iterable[Any]) -> Iterator[tuple[Key, Worked]]:
+    """When the rows of a tree ran, on the clock of the run. A damaged row has no time: its calls have
+    theirs."""
+    for stored in rows:
+        if type(stored) is list and _is_row(stored[:5]):
+            key, _, others, *_ = stored
+            begin, end, idle = [*others[len(OTHERS) :], 0.0][:3]
+            if begin is not None and end is not None:
+                yield tuple(key), Worked(begin, end, idle)
 
 
 def restore_evaluated(progress: Progress, linked: Linked) -> None:
@@ -225,10 +254,9 @@ def noting_times(records: Iterable[Record], times: Times) -> Iterator[Record]:
 
 
 def _add_time(times: Times, key: Key, record: Record) -> None:
-    """Extend the time of a row by the time of a call."""
+    """Add the time of a call to those of its row."""
     if record.started is not None and record.ended is not None:
-        first, last = times.get(key, (record.started, record.ended))
-        times[key] = min(first, record.started), max(last, record.ended)
+        times[key].append((record.started, record.ended))
 
 
 def _add_dropped(progress: Progress, record: Record) -> None:
@@ -238,15 +266,9 @@ def _add_dropped(progress: Progress, record: Record) -> None:
         progress.failures.append(Failure(record.at, error))
 
 
-def _add_call(row: Row, record: Record, counts: bool) -> None:
-    """Add a call to the turns of its row, and, where the row was not stored, to its counts."""
+def _add_call(row: Row, record: Record) -> None:
+    """Add a call to the counts of its row."""
     error = record.failure
-    if row.turns is not None:
-        row.turns.begin(record.at, record.kind, record.name)
-        if error is not None:
-            row.turns.fail(record.at)
-    if not counts:
-        return
     row.started += 1
     if error is None:
         row.finished += 1

@@ -8,7 +8,7 @@ from pathlib import Path
 from ...engine.runner import clock
 from ...engine.threads.rights import rights
 from ...flow.progress.events import Warned
-from ...flow.progress.rows import PRICE, Usage
+from ...flow.progress.usage import PRICE, Usage
 from ...journal.database.errors import JournalError, not_journaled
 from ...journal.database.store import ROOM, Store
 from ...journal.run_journal import Journal

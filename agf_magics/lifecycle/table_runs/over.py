@@ -21,6 +21,7 @@ from ...engine.run_options import RunOptions
 from ...flow.flow import Flow
 from ...languages.over import OVER, ROWS, SAME, OverTerms
 from ...limits.limits import limits_of_run
+from ...pictures.amounts import counted
 from ...settings.settings import current
 from ...text.diagnostics import DefinitionError, Diagnostic, Diagnostics, Severity, StepError
 from ...text.names import same_name
@@ -295,5 +296,9 @@ def _numbers(rows: Rows, chosen: Over) -> tuple[Sequence[int] | None, str]:
         note = f"a sample of {chosen.sample:,} of {count:,} rows, seed {seed}"
         return [first[place] for place in places], note
     if chosen.numbers is not None:
-        return list(first), f"{count:,} of {len(rows):,} rows"
-    return (None, "") if count == len(rows) else (list(first), f"the first {count:,} rows")
+        of = f" that failed in {chosen.retried}" if chosen.retried else ""
+        return list(first), f"{count:,} of {len(rows):,} rows{of}"
+    retried = f"{counted(count, 'row')} that failed in {chosen.retried}" if chosen.retried else ""
+    if count == len(rows):
+        return None, retried
+    return list(first), retried or f"the first {count:,} rows"

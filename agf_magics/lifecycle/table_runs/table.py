@@ -6,7 +6,6 @@ Only `RowTable.to_arrow`, `to_pandas` and `to_polars` read all of them.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,18 +16,15 @@ from typing import Any, Protocol
 
 from ...compat.imports import installed_only
 from ...flow.progress.progress import Progress
-from ...journal.database.errors import JournalError, as_definition_errors
+from ...journal.database.errors import DeletedRun, JournalError, as_definition_errors, unusable
 from ...journal.database.store import Store
 from ...journal.records.columns import read_columns, write_column
 from ...journal.records.records import Record
 from ...journal.row_records import RowOutcome, RowRecords
 from ...journal.secrets.masking import Secrets
 from ...languages.over import BODY, OVER, ROWS, SAME, OverTerms, inputs_of_row
-from ...pictures.amounts import counted
 from ...pictures.plain import untypeset
 from ...pictures.problems import brief_reason
-from ...pictures.text_tables import table_html, table_text
-from ...pictures.value_line import cell_text
 from ...text.diagnostics import DefinitionError, Diagnostic, StepError
 from ...text.source import UNUSABLE, Source, path_error_reason, unwritable_reason
 from ...values.tables.data_frames import in_pandas_form, in_polars_form
@@ -39,6 +35,7 @@ from ..run_internals import definition_of, input_of, place_in_journal
 from .evaluation_report import evaluation_report
 from .saving import WRITERS, arrow_table
 from .score_table import Scores
+from .table_display import displayed_html, displayed_text
 from .table_row import Cells, LostInput, TableRow, Unstored, as_mapping, not_stored
 
 TABLE = ("not a file of rows", (".csv", ".jsonl", ".parquet"))
@@ -62,9 +59,6 @@ def check_target(target: Path, kind: tuple[str, tuple[str, ...]]) -> None:
 
 PAGE = 1_000
 """Rows that are read at a time."""
-
-SHOWN = 20
-"""Rows that are displayed."""
 
 ABOUT = ("status", "error", "error_text", "seconds", "tokens", "cost")
 """The columns about a row's run."""
@@ -216,9 +210,12 @@ class RowTable:
         if len(values) != len(self):
             raise ValueError(f"a column here has {len(self):,} values, not {len(values):,}")
         self.added[name] = dict(enumerate(map(self.run.secrets.shown, values)))
-        # Without a writable journal (it may be a colleague's), the scores are still in this table.
-        with contextlib.suppress(JournalError):
+        try:
             self._keep_column(name, self.added[name], new=True)
+        except DeletedRun as error:
+            raise unusable(error) from None
+        except JournalError:
+            pass  # without a writable journal (it may be a colleague's), this table still has them
 
     def label(self, place: int, text: str | None) -> None:
         """Label a row: what a person says about it, in the column ``label``.
@@ -346,13 +343,16 @@ class RowTable:
         error = row.error
         why = error and (brief_reason(error) if shown else error.diagnostic.message)
         code = error.code if error is not None else None
+        values = {**row.given_cells(shown), **self._outputs(row, shown)}
+        if shown:  # only what the journal has is masked already
+            why = why and self.run.secrets.text(why)
+            values = self.run.secrets.shown_values(values)
         about = (row.status, code, why, row.seconds, row.tokens, row.cost)
         return {
             **self._numbers(row.number, row.repeat),
-            **row.given_cells(shown),
-            **self._outputs(row, shown),
+            **values,
             **dict(zip(map(self.column_of, ABOUT), about, strict=True)),
-            **{name: values.get(place) for name, values in self.added.items()},
+            **{name: column.get(place) for name, column in self.added.items()},
         }
 
     def _numbers(self, number: int, repeat: int) -> dict[str, Value]:
@@ -458,32 +458,11 @@ class RowTable:
 
     # --- display ---
 
-    def _displayed(self) -> tuple[str, tuple[str, ...], tuple[tuple[str, ...], ...]]:
-        """What is displayed: a line about the table, its columns, and the cells of its first
-        rows."""
-        rows = list(self.rows(range(min(len(self), SHOWN))))
-        named = [self._cells_of_row(place, row, shown=True) for place, row in enumerate(rows)]
-        about = {*map(self.column_of, ABOUT)}
-        columns = tuple(
-            name
-            for name in self._columns(rows, shown=True)
-            if name not in about or any(row[name] is not None for row in named)
-        )
-        seconds = self.column_of("seconds")
-        cells = tuple(
-            tuple(cell_text(row.get(name), name == seconds) for name in columns) for row in named
-        )
-        counts = ", ".join(f"{count:,} {status}" for status, count in self.counts.items())
-        more = f"; the first {SHOWN} are shown" if len(self) > SHOWN else ""
-        return f"{counted(len(self), 'row')}: {counts}{more}", columns, cells
-
     def _repr_html_(self) -> str:
-        about, columns, cells = self._displayed()
-        return untypeset(table_html(columns, cells, about))
+        return untypeset(displayed_html(self))
 
     def __repr__(self) -> str:
-        about, columns, cells = self._displayed()
-        return "\n".join([about, *table_text(columns, cells)])
+        return displayed_text(self)
 
 
 def terms_of(run: RunOfRows) -> OverTerms:

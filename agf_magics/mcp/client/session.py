@@ -15,6 +15,7 @@ from typing import Any
 from mcp import Client, MCPError
 from mcp_types import ElicitResult, Implementation, ServerNotification, ToolListChangedNotification
 
+from ...catalog.tools.outcome_unknown import OutcomeUnknown
 from ...text.diagnostics import Diagnostic, StepError
 from ...text.whole_text import with_whole_texts
 from ...version import __version__
@@ -32,6 +33,10 @@ PAUSE = 0.1
 Ended = Callable[[str], None]
 Opens = Callable[[Ended], AbstractAsyncContextManager[Any]]
 """Makes the transport, which calls the argument when the connection ends."""
+
+
+class Gone(StepError, OutcomeUnknown):
+    """The server ended during a call (decision D216)."""
 
 
 class Session:
@@ -220,7 +225,7 @@ class Session:
         why = f": {self.why}" if self.why else ""
         message = f"MCP server {self.name!r} ended during the call{why}"
         hint = "whether the call had an effect is not known; the next call starts the server again"
-        return StepError(Diagnostic("mcp.gone", message, hint=hint))
+        return Gone(Diagnostic("mcp.gone", message, hint=hint))
 
     def _refused(self, error: Exception) -> StepError:
         text = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from ...flow.progress.question import Question
@@ -16,7 +17,7 @@ LONGEST = 4_000
 """Characters of the text of a question, and of each argument of the call that it is about."""
 
 MOST_CHOICES = 100
-"""Choices that a client is offered; further ones are left out."""
+"""Choices that a form offers. A question with more is answered by a text."""
 
 
 def question_text(question: Question) -> str:
@@ -30,8 +31,12 @@ def form(question: Question) -> dict[str, Any]:
     field: dict[str, Any] = {"type": "string", "title": "Answer"}
     if question.approval:
         field = {"type": "boolean", "title": "Approve"}
+    elif 0 < len(question.choices) <= MOST_CHOICES:
+        field["enum"] = list(_choices(question))
     elif question.choices:
-        field["enum"] = [line(choice, 200) for choice in question.choices[:MOST_CHOICES]]
+        listed = ", ".join(map(repr, question.choices[:MOST_CHOICES]))
+        about = f"One of {len(question.choices):,} choices, or its number: {listed}, …"
+        field["description"] = plain(about, LONGEST)
     return {"type": "object", "properties": {FIELD: field}, "required": [FIELD]}
 
 
@@ -41,10 +46,18 @@ def form_answer(question: Question, action: str, content: object) -> Value:
     answer = content.get(FIELD) if action == "accept" and isinstance(content, dict) else None
     if answer is None and question.approval and action != "cancel":
         return False
-    if question.choices and isinstance(answer, str):
-        choice_of = {line(choice, 200): choice for choice in question.choices}
-        return choice_of.get(answer, answer)
-    return answer
+    return _choices(question).get(answer, answer) if isinstance(answer, str) else answer
+
+
+def _choices(question: Question) -> dict[str, str]:
+    """The choices by the texts that the form offers: short lines, or the whole texts, if two choices
+    have the same line."""
+    choices = dict.fromkeys(question.choices)
+    lines = {line(choice, 200): choice for choice in choices}
+    # As JSON, different texts differ without control characters.
+    return (
+        lines if len(lines) == len(choices) else {json.dumps(choice): choice for choice in choices}
+    )
 
 
 def described(question: Question) -> dict[str, Any]:
@@ -54,4 +67,6 @@ def described(question: Question) -> dict[str, Any]:
         about["choices"] = ["yes", "no"]
     elif question.choices:
         about["choices"] = list(question.choices[:MOST_CHOICES])
+        if len(question.choices) > MOST_CHOICES:
+            about["choices_in_all"] = len(question.choices)
     return about

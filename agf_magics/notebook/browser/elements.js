@@ -47,11 +47,12 @@ function ends(event) {
   if (event.key === "Enter") event.target.blur();
 }
 
+// The same words as `amounts.duration` in Python.
 function duration(seconds) {
   if (seconds == null) return "";
-  if (seconds < 0.9995) return seconds >= 0.0005 ? `${Math.round(seconds * 1e3)} ms` : "< 1 ms";
-  if (seconds < 59.95) return `${seconds.toFixed(1)} s`;
-  const whole = Math.round(seconds);
+  const milliseconds = Math.round(seconds * 1e3), tenths = Math.round(seconds * 10), whole = Math.round(seconds);
+  if (milliseconds < 1000) return milliseconds > 0 ? `${milliseconds} ms` : "< 1 ms";
+  if (tenths < 600) return `${(tenths / 10).toFixed(1)} s`;
   if (whole < 3600) return `${Math.floor(whole / 60)} min ${whole % 60} s`;
   return `${Math.floor(whole / 3600)} h ${Math.floor((whole % 3600) / 60)} min`;
 }

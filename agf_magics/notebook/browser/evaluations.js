@@ -2,8 +2,8 @@
 
 function valuePages({ named, element, button, hint, table, valueElement, errorElement, number }) {
   return class ValuePages {
-    constructor(view, node, step) {
-      Object.assign(this, { view, state: view.state, node, step, offset: 0, asked: null });
+    constructor(view, node, step, title) {
+      Object.assign(this, { view, state: view.state, node, step, title, offset: 0, asked: null });
       this.node.hidden = true;
     }
 
@@ -27,7 +27,7 @@ function valuePages({ named, element, button, hint, table, valueElement, errorEl
       const last = page.offset + rows.length, isPaged = page.total > page.page;
       this.node.hidden = !rows.length || page.total === 1 && !names.length; // the output or the error of the step says all
       const shown = page.whole.length ? this.whole(page.whole, found[0].own.case) : table(heads, rows, this.state.fixed ? null : row => this.open(row));
-      this.node.replaceChildren(element("h4", {}, "Values"), isPaged ? element("div", { class: "actions" },
+      this.node.replaceChildren(element("h4", {}, this.title), isPaged ? element("div", { class: "actions" },
         element("span", {}, `${number(page.offset + 1)}–${number(last)} of ${number(page.total)}`),
         go("‹", "Previous page", page.offset - page.page, page.offset === 0), go("›", "Next page", page.offset + page.page, last >= page.total)) : "",
         shown, page.note && !found.some(row => row.own.error === page.note) ? hint(page.note) : ""); // the replay ends with the error of the step

@@ -335,7 +335,7 @@ class Explorer {
     const i = this.state.failedAfter(this.chosen, withDropped);
     if (i < 0) return this.say("no failed step");
     this.choose(i);
-    this.shown.point(i);
+    this.shown.bring(i);
   }
 }
 

@@ -59,7 +59,7 @@ function drawsLanes({ named, element, button, hint, number, setText, duration, m
     get isShown() { return this.list.laned === this && this.list.view.chosen === this.i; }
 
     load(found) {
-      const free = [], { total, bars = [], density = [], end: last, most } = found, isDense = density.length > 0;
+      const free = [], { total, bars = [], density = [], most } = found, isDense = density.length > 0;
       const columns = named("DensityRow", density);
       const highest = Math.max(1, ...columns.map(({ ran }) => ran));
       this.columns = columns.map(({ ran, failed }) => [DENSE * ran / highest, DENSE * failed / highest]);
@@ -73,8 +73,8 @@ function drawsLanes({ named, element, button, hint, number, setText, duration, m
       this.actions.hidden = isDense;
       this.high = isDense ? DENSE : Math.max(4, Math.min(14, 160 / (free.length || 1)));
       this.height = isDense ? DENSE : free.length * this.high + 4;
-      const calls = `${this.state.nameOf(this.i)}: ${number(total)} call${total === 1 ? "" : "s"}`, took = duration((isDense ? last : Math.max(1, ...free)) / 1e3);
-      const title = isDense ? `${calls}, at most ${number(most)} at a time, ${took}` : `${calls} in ${number(free.length)} lane${free.length === 1 ? "" : "s"}, ${took}`;
+      const calls = `${this.state.nameOf(this.i)}: ${number(total)} call${total === 1 ? "" : "s"}`, { took = "", within = "" } = this.state.tookOf(this.i);
+      const title = `${calls}${isDense ? `, at most ${number(most)} at a time` : ` in ${number(free.length)} lane${free.length === 1 ? "" : "s"}`}, ${took}${within}`;
       setText(this.name, title);
       const failed = isDense ? "" : `, ${number(this.bars.filter(bar => bar.failed).length)} failed`;
       this.canvas.setAttribute("aria-label", `${title}${failed}; the panel lists them`);

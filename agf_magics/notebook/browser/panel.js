@@ -137,8 +137,8 @@ class Panel {
   // The first line. State and counters are those of the row, which an update brings before the kernel is asked.
   head() {
     const { step } = this, { chosen } = this.view, row = this.state.rows[chosen], look = this.state.look(chosen);
-    const took = step.attempts ? `${step.worked} in ${number(step.attempts.length)} attempts, ${step.took} from first to last` : step.took;
-    const facts = [took, row[Now.counted], step.why].filter(Boolean).join(" · ");
+    const { took, within } = this.state.tookOf(chosen), attempts = step.attempts ? ` in ${number(step.attempts.length)} attempts` : "";
+    const facts = [took && took + attempts + within, row[Now.counted], step.why].filter(Boolean).join(" · ");
     const color = `color-mix(in srgb, ${look.color} 45%, var(--jp-ui-font-color1, CanvasText))`;
     return element("div", { class: "facts", title: step.id }, element("span", { style: { color, fontWeight: 600 } }, row[Now.words] || `${look.mark} ${look.word}`),
       [facts, step.does, this.within(chosen)].filter(Boolean).map(text => ` · ${text}`).join(""));
@@ -158,11 +158,13 @@ class Panel {
     if (step.error) part("Error", errorElement(step.error));
     if (step.session) part("Conversation", this.part("session", () => new LaterPart(this.view, "session", step.session)));
     if (step.input) part("Input", valueElement(step.input));
+    const values = step.evaluates ? [this.part("values", () => new LaterPart(this.view, "evaluations", step.id, step.evaluates))] : [];
+    if (step.evaluates === "Input") children.push(...values.splice(0));
     for (const [name, text] of step.arriving ?? []) part(`Arriving: ${name}`, element("pre", {}, text));
     if (step.printed) part("Printed", element("pre", {}, step.printed));
     if (step.output) part("Output", this.copy({ step: step.id }), valueElement(step.output, this.whole({ step: step.id })));
     if (step.attempts) part("Attempts", this.attempts(step));
-    if (step.evaluates) children.push(this.part("values", () => new LaterPart(this.view, "evaluations", step.id)));
+    children.push(...values);
     if (step.many && !step.note) children.push(this.part("calls", () => new LaterPart(this.view, "calls", step.id, step.elements, step.evaluates), step.calls));
     if (step.note) children.push(hint(step.note));
     if (step.definition) part([placeElement(`Definition: ${step.definition.name}, line ${step.definition.first}`), " · in Python: ", element("code", {}, step.id)], definitionElement(step.definition));

@@ -109,7 +109,7 @@ class PictureView {
 
   async fetch() {
     const { flow, folded, direction } = this, room = { width: Math.round(this.view.columns.clientWidth || 900), height: Math.round(highest(true)) };
-    this.canvas.replaceChildren(this.svg ?? hint("The picture is on its way …"));
+    if (!this.svg) this.canvas.replaceChildren(hint("The picture is on its way …")); // one that is there keeps the focus
     try {
       const found = await this.state.request("picture", { flow, direction, ...room, ...(folded ? { folded } : {}), ...this.kept });
       if (flow === this.flow && folded === this.folded && direction === this.direction) this.put(found);
@@ -145,6 +145,7 @@ class PictureView {
   rowOf(flow, id) { return this.state.byId.get([...flow, id].join("/")); }
 
   put(found) {
+    const focused = [...this.boxes.values()].find(box => box.group === this.view.root.activeElement)?.id;
     this.found = found;
     const document_ = new DOMParser().parseFromString(found.svg, "image/svg+xml");
     this.svg = copied(document_.documentElement);
@@ -173,6 +174,8 @@ class PictureView {
     else if (this.box) this.show(this.box);
     else this.begin();
     this.draw();
+    // The box that had it is not there any more, and JupyterLab would give it to its active cell.
+    if (focused) [...this.boxes.values()].find(box => box.id === focused)?.group.focus({ preventScroll: true });
   }
 
   // After a frame was folded or unfolded, it stays below the pointer, in the same size, and is moved or made smaller only as far as all of
@@ -402,7 +405,7 @@ class PictureView {
   reveal() {}
 
   // The box of a row, or the one that it is in, comes in sight.
-  point(i) {
+  bring(i) {
     const isIn = k => k === i || k < -1 && this.groups[-2 - k].includes(i);
     let box;
     for (; i >= 0 && !box; i = this.state.parent[i]) box = this.boxes.get([...this.boxes.keys()].find(isIn));

@@ -15,7 +15,7 @@ function listsRuns({ named, element, button, hint, number, setText, duration, en
     constructor(view, place) {
       Object.assign(this, { state: view.state, host: view.host, place, chosen: [], open: null, first: 0, asked: 0 });
       const changed = () => { clearTimeout(this.due); this.due = setTimeout(() => this.go(0), WAIT); };
-      this.text = element("input", { type: "search", "aria-label": "Filter runs", placeholder: "Filter: flow, id, note, error", title: "Only runs with all these words in the id, the name, the state, the note or the error; like --text", on: { input: changed, keydown: ends } });
+      this.text = element("input", { type: "search", "aria-label": "Filter runs", placeholder: "Filter: flow, id, input, error", title: "Only runs with all these words in the id, the name, the state, the note, the error or the input; like --text", on: { input: changed, keydown: ends } });
       this.status = element("select", { "aria-label": "Status", title: "Only runs with this status; like --status", on: { change: () => this.go(0) } },
         element("option", { value: "" }, "any status"), this.state.start.list.statuses.map(word => element("option", {}, word)));
       this.count = element("span", { role: "status" });

@@ -130,6 +130,15 @@ class RunState extends Requests {
     return this.last.now + (this.last.live ? (performance.now() - this.received) / 1e3 : 0);
   }
 
+  // When a row ended, in seconds of the run; of one that runs, now.
+  endOf(i) { return this.rows[i][Now.end] ?? (["running", "waiting"].includes(this.look(i).name) ? Math.max(this.now(), 0.001) : this.rows[i][Now.start]); }
+
+  // The seconds in which a row ran, in words, and from its first begin to its last end if that is longer.
+  tookOf(i) {
+    const row = this.rows[i], whole = this.endOf(i) - row[Now.start], [took, within] = [whole - (row[Now.idle] ?? 0), whole].map(duration);
+    return row[Now.start] == null ? {} : { took, within: within === took ? "" : ` within ${within}` };
+  }
+
   view(host) { return new Explorer(this, host); }
 
   // Whether a row is below another one, or that one: a row that the list lacks has the ids of its parts.

@@ -3,9 +3,9 @@
 
 const ROW = 24; // pixels, as in the style
 const TALLEST = 18 * ROW;
-const NUMBER = 56; // pixels of a number of the axis
+const NUMBER = 56; // pixels from a label of the axis to the next one at least
 const SEARCHED = 15; // rows from which a tree has a field to search
-const DIGIT = 6.2; // about the width of a letter of the axis
+const SPARE = 30; // pixels at the end of the axis that a label may have, too
 const ENDS = 130; // pixels of the state and the time beside a name and its bar, with the gaps
 const PAUSE = 1000; // milliseconds between two questions for the calls of steps that run
 const [STATES, WIDEST] = [126, 210]; // pixels of a state, as in the style; where there is room, at most
@@ -74,9 +74,9 @@ class StepList {
   // The pixels of the name of a row, with what is before it.
   wide(i, name = this.state.nameOf(i)) { return this.state.tree[i][Step.depth] * 14 + 42 + this.measured(name); }
 
-  measured(text) {
+  measured(text, font = "bold 13px") {
     this.pen ??= document.createElement("canvas").getContext("2d");
-    this.pen.font = `bold 13px ${getComputedStyle(this.node).fontFamily}`;
+    this.pen.font = `${font} ${getComputedStyle(this.node).fontFamily}`;
     return Math.ceil(this.pen.measureText(text).width);
   }
 
@@ -104,18 +104,26 @@ class StepList {
   }
 
   drawAxis([from, to]) {
-    const all = to - from, step = tickOf(all, Math.max(1, Math.floor(this.ticks.clientWidth / NUMBER) || 1)), ticks = [];
-    const room = this.ticks.clientWidth;
-    let taken = 0; // by the labels, in pixels
-    for (let times = Math.ceil(from / step - 1e-9), at; (at = times * step) <= to; times++) {
-      // The last label may stand before its line; one without a place is left out.
-      const text = at ? tickText(at, step, to) : "0", x = (at - from) / all * room, wide = text.length * DIGIT + 6, isBefore = x + wide > room;
-      const isShown = !room || (isBefore ? x - wide : x) >= taken;
-      ticks.push(element("span", { class: isBefore && "before", style: { left: `${x / (room || 1) * 100}%` } }, isShown ? text : ""));
-      if (isShown) taken = x + (isBefore ? 0 : wide);
-    }
+    const all = to - from, room = this.ticks.clientWidth || 600, steps = TICKS.filter(step => all / step * NUMBER <= room && step < all);
+    let labels = null;
+    for (const step of [...steps, all, 2 * all]) if (labels ??= this.labels(from, to, step, room)) break;
+    const ticks = (labels ?? []).map(({ text, x, isBefore }) => element("span", { class: isBefore && "before", style: { left: `${x / room * 100}%` } }, text));
     this.ticks.replaceChildren(...ticks);
     this.all.hidden = !this.range;
+  }
+
+  // The labels of the axis at each `step`; null if two of them would touch. One at the end stands before its line, or is left out.
+  labels(from, to, step, room) {
+    const labels = [];
+    let taken = 0; // in pixels
+    for (let times = Math.ceil(from / step - 1e-9), at; (at = times * step) <= to; times++) {
+      const text = at ? tickText(at, step, to) : "0", x = (at - from) / (to - from) * room, wide = this.measured(text, "11px") + 8, isBefore = x + wide > room + SPARE;
+      const hasRoom = (isBefore ? x - wide : x) >= taken;
+      if (!hasRoom && !isBefore) return null;
+      labels.push({ text: hasRoom ? text : "", x, isBefore });
+      taken = isBefore ? x : x + wide;
+    }
+    return labels;
   }
 
   show(range) {
@@ -136,7 +144,7 @@ class StepList {
     const high = `${this.shown.length * ROW}px`;
     if (this.inner.style.height !== high) this.inner.style.height = high; // first: the height of the place follows from it
     this.follow();
-    const all = Math.max(this.state.now(), 0.001), height = this.node.clientHeight || Math.min(this.shown.length * ROW, TALLEST);
+    const height = this.node.clientHeight || Math.min(this.shown.length * ROW, TALLEST);
     if (this.isTimeline) {
       // The names have the room that they need, and the bars at least half of what is left beside the state and the time.
       this.longest ??= Math.max(0, ...this.shown.map(i => this.wide(i)));
@@ -148,7 +156,7 @@ class StepList {
     const first = Math.max(0, Math.floor(this.node.scrollTop / ROW) - BEYOND);
     const last = Math.min(this.shown.length, first + Math.ceil(height / ROW) + 2 * BEYOND);
     const inSight = new Set(this.shown.slice(first, last));
-    for (let place = first; place < last; place++) this.drawRow(this.shown[place], place, all);
+    for (let place = first; place < last; place++) this.drawRow(this.shown[place], place);
     for (const [i, node] of this.elements) {
       if (inSight.has(i)) continue;
       node.remove();
@@ -158,11 +166,11 @@ class StepList {
     else this.node.removeAttribute("aria-activedescendant");
   }
 
-  drawRow(i, place, all) {
+  drawRow(i, place) {
     const row = this.state.rows[i], look = this.state.look(i), node = this.elements.get(i) ?? this.newRow(i);
-    const end = row[Now.end] ?? (["running", "waiting"].includes(look.name) ? all : row[Now.start]);
-    setText(node.took, row[Now.start] == null ? "" : duration(end - row[Now.start]), this.state.tree[i][Step.repeats] ? "from its first begin to its last end" : "");
-    this.drawBar(node, i, row, look, end);
+    const { took = "", within = "" } = this.state.tookOf(i);
+    setText(node.took, took, took + within);
+    this.drawBar(node, i, row, look, this.state.endOf(i));
     this.view.extras.paintRow(node, i);
     // The rest is as before unless an update has brought the row, or something about the list has changed.
     const { folded, chosen, isBrief } = this.view, isShort = this.isTimeline || this.view.isShort, room = this.view.room - (this.states - STATES);
@@ -312,7 +320,7 @@ class StepList {
   }
 
   // It is in sight in the page, too.
-  point(i) {
+  bring(i) {
     this.scrollTo(i, true);
     this.draw();
     this.elements.get(i)?.scrollIntoView({ block: "nearest" });
@@ -326,10 +334,9 @@ class StepList {
   }
 }
 
-// The seconds between two numbers of the axis, and at most so many of them: 1, 2 or 5 of a unit that a person reads.
+// The seconds between two labels of the axis: 1, 2 or 5 of a unit that a person reads.
 const TICKS = [[1e-3, 1], [1, 60], [60, 3600], [3600, 1e7]].flatMap(([unit, next]) =>
   [1, 2, 5, 10, 20, unit === 1 || unit === 60 ? 30 : 50, 100, 200, 500].map(times => times * unit).filter(step => step < next));
-function tickOf(all, most) { return TICKS.find(step => all / step <= most) ?? all; }
 
 // A time of an axis that ends at `to`: with the unit of that end, and as exact as the steps.
 function tickText(at, step, to) {

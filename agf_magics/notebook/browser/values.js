@@ -7,16 +7,21 @@ const POLICY = `<meta http-equiv="Content-Security-Policy" content="default-src 
 // `whole`: gets all of a text of which the value is the beginning.
 function valueElement(value, whole) {
   switch (value?.kind) {
-    case "text": return value.markdown ? replyElement(value, whole) : value.block ? blockElement(value, whole) : element("pre", { class: value.text.length <= SHORT && "short", title: value.whole }, value.text);
+    case "text": return value.markdown ? replyElement(value, whole) : value.block ? blockElement(value, whole) : value.all ? longElement(value) : element("pre", { class: value.text.length <= SHORT && "short", title: value.whole }, value.text);
     case "png": return element("img", { src: `data:image/png;base64,${value.data}`, alt: value.title });
     case "grid": return details(value.title, [
       table(value.columns, value.rows.map(cells => ({ cells }))), value.more ? `… ${value.more}` : ""]);
     case "group": return details(value.title, [
       element("ul", {}, value.parts.map(([key, part]) => element("li", {}, key == null ? "" : keyElement(key), valueElement(part)))),
       value.more ? `… ${number(value.more)} more` : ""], value.parts.length <= 12);
-    case "frame": return details(value.title, [value.html ? sandboxed(value) : element("pre", {}, value.text)]);
+    case "frame": return details(value.title, [value.html ? sandboxed(value) : element("pre", {}, value.text), value.more ? `… ${value.more}` : ""]);
   }
   return element("pre", {}, "—");
+}
+
+// A text among other values: a line of it, and all of it when that is opened.
+function longElement({ text, all }) {
+  return element("details", { class: "long" }, element("summary", {}, element("code", {}, text)), element("pre", { class: "whole" }, all));
 }
 
 // What a model answered, and a button for the rest of it.

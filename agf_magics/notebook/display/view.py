@@ -74,6 +74,9 @@ class View:
     def close(self, run: Run) -> None:
         """No output."""
 
+    def refresh(self, run: Run) -> None:
+        """Show a run that has ended once more: its rows have scores now. No output."""
+
 
 class Page(View):
     """Static HTML and text, sent again after a change."""
@@ -118,6 +121,10 @@ class Page(View):
     def close(self, run: Run) -> None:
         self.draw(run)
 
+    def refresh(self, run: Run) -> None:
+        if self.slot.is_updated:  # elsewhere the page would stand there twice
+            self.close(run)
+
     def _first(self, run: Run) -> Bundle:
         """The output until there is a page: the name of the flow, its state and the id of the run. It
         stays for good in a front end that does not replace outputs."""
@@ -135,7 +142,11 @@ class Page(View):
         with self._lock:
             self._has_page = True
         # The page has the error only of a background run: a cell that waits raises the error itself.
-        parts = {"error": run.background, "questions": self._elsewhere or run.done}
+        parts = {
+            "error": run.background,
+            "questions": self._elsewhere or run.done,
+            "rows": run.done,
+        }
         text = [headline(run.progress, run.run_id, now=clock()), *body_text(run, **parts)]
         page = run_header_html(run) + fitted([("the picture", picture)], run.run_id, MOST_BODY)
         conversations = ""
@@ -264,9 +275,18 @@ PRINTED = (
     "<style>@media print{.agf-run details::details-content"
     "{content-visibility:visible!important;block-size:auto!important}"
     ".agf-run summary{list-style:none}.agf-run summary::-webkit-details-marker{display:none}"
-    '.agf-run [style*="overflow:auto"]{max-height:none!important;overflow:visible!important}}</style>'
+    '.agf-run [style*="overflow:auto"]{max-height:none!important;overflow:visible!important}'
+    ".agf-run table{min-width:0!important;max-width:100%!important}"
+    ".agf-run :is(td,th){min-width:3.4em!important;white-space:normal!important;"
+    "overflow-wrap:anywhere!important;word-break:normal!important}"
+    ".agf-run table:has(th:nth-child(9)){font-size:10px!important}"
+    ".agf-run table:has(th:nth-child(9)) :is(td,th){padding-left:0!important;padding-right:4px!important}"
+    ".agf-run table:has(th:nth-child(13)) :is(td,th){min-width:0!important}"
+    ".agf-run table:has(th:nth-child(16)){font-size:7px!important}}</style>"
 )
-"""On paper nothing is folded, nothing has the triangle of a fold, and nothing scrolls."""
+"""On paper nothing is folded, nothing has the triangle of a fold, and nothing scrolls. A table is as wide
+as the paper: its text is smaller if it has many columns, and goes on in the next line. Short words such
+as a status are whole, as long as there is room."""
 
 
 def framed(page: Bundle, mark: str, run_id: str = "") -> Bundle:

@@ -22,7 +22,6 @@ from ...journal.records.records import Record
 from ...lifecycle.forecasts.evaluations import evaluates
 from ...lifecycle.past.calls_of_run import calls_of
 from ...lifecycle.run_internals import linked_flow
-from ...pictures.amounts import duration
 from ...pictures.call_words import name_place
 from ...pictures.layout.arrange import ROOM, Direction, arrange
 from ...pictures.layout.svg import EdgePlace, dark_style, edge_places, paint
@@ -248,14 +247,13 @@ def _step(run: AnyRun, arguments: Mapping[str, Any]) -> Json:
         "does": line(does(row), 400),
         "state": row.look,
         "words": state_words(row),
-        "took": duration(row.seconds),
         "counted": _counted(run, row),
         "why": line(row.why, 300),
         "session": session_of(run, row),
         "many": _is_many(row),
         "elements": isinstance(row.step, Each | Fold | Repeat)
         and not getattr(row.step, "session", False),
-        "evaluates": evaluates(row.step) and has_calls,
+        "evaluates": _title_of_evaluations(row) if evaluates(row.step) and has_calls else "",
         "opens": isinstance(row.step, Invoke) and row.step.kind == "tool" and has_calls,
     }
     if row.step.span is not None:
@@ -274,6 +272,11 @@ def _step(run: AnyRun, arguments: Mapping[str, Any]) -> Json:
             [line(part, 20), plain(run.secrets.text(text), MOST_PRINTED)] for part, text in parts
         ]
     return facts | (_values_of_many(run, row) if _is_many(row) else _values(run, row))
+
+
+def _title_of_evaluations(row: Row) -> str:
+    """What a called flow got is its input, as that of a tool."""
+    return "Input" if isinstance(row.step, Invoke) else "Values"
 
 
 def session_of(run: AnyRun, row: Row) -> str:
@@ -336,7 +339,6 @@ def _values(run: AnyRun, row: Row) -> Json:
         values["input"] = value_json(last.arguments_shown)
     if len(attempts) > 1 and calls is not None:
         values["attempts"] = call_rows(run, calls, attempts, row)
-        values["worked"] = duration(sum(call.seconds or 0 for call in attempts))
     if row.held is not None:
         values["output"] = _shown_value(run, row.held)
     elif last is not None and last.what == "finished":

@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import takewhile
 from typing import Any
 
-from ...flow.progress.rows import Row, cost_of
+from ...flow.progress.rows import Row
+from ...flow.progress.usage import cost_of
 from ...flow.step_path import StepPath, is_within
 from ...journal.records.failures import error_from
 from ...journal.records.records import Record

@@ -16,6 +16,8 @@ from ...journal.runs import ENDED
 from ...languages.over import OVER
 from ...lifecycle.past.past_runs import runs
 from ...lifecycle.run_internals import definition_of, place_in_journal
+from ...lifecycle.table_runs.table_display import shown_columns
+from ...pictures.amounts import counted
 from ...pictures.pages.wire import ColumnRow, TableRow
 from ...pictures.plain import line
 from ...pictures.value_line import cell_text
@@ -30,9 +32,6 @@ if TYPE_CHECKING:
 
 ROWS_SHOWN = 50
 """Rows on one page."""
-MOST_COLUMNS = 40
-"""The most columns of a page, besides the column of labels."""
-
 CHANGED = "changed"
 """The filter of rows whose outcome differs from that in the run before."""
 FAILED = "failed"
@@ -59,25 +58,16 @@ def table_page(run: AnyRun, arguments: Mapping[str, Any]) -> Json:
     """A page of the table. ``sort``, ``down``, ``only``, ``below``: see `RowOrder`. ``offset``: the rows
     before the page."""
     table = _table_of(run, is_first=natural(arguments.get("offset")) == 0)
-    below = arguments.get("below")
-    order: RowOrder = (
-        str(arguments.get("sort") or "")[:200],
-        arguments.get("down") is True,
-        str(arguments.get("only") or ""),
-        float(below) if isinstance(below, int | float) and math.isfinite(below) else None,
-    )
-    finished = sum(table.counts.values()) - table.counts.get("not run", 0)
-    if _LastTable.order != (order, finished):
-        _LastTable.places = _places(table, order)
-        _LastTable.order = (order, finished)
-    places = _LastTable.places
+    places = _requested_places(table, arguments)
     offset = min(
         natural(arguments.get("offset")), max(0, len(places) - 1) // ROWS_SHOWN * ROWS_SHOWN
     )
     shown = places[offset : offset + ROWS_SHOWN]
     rows = list(table.shown_at(shown))
     label = table.label_column
-    columns = [name for name in _columns(table, rows) if name != label][:MOST_COLUMNS]
+    names, left_out = shown_columns(table, rows)
+    columns = [name for name in names if name != label]
+    more = f"run.table has {counted(left_out, 'more column')}" if left_out else ""
     seconds = table.column_of("seconds")
     return {
         "total": len(places),
@@ -85,6 +75,7 @@ def table_page(run: AnyRun, arguments: Mapping[str, Any]) -> Json:
         "page": ROWS_SHOWN,
         "failed": len(table.failed),
         "before": line(_earlier(run), 90),
+        "note": more,
         "columns": [ColumnRow(name, line(name, 60)) for name in columns],
         "rows": [
             TableRow(
@@ -131,14 +122,20 @@ def _table_of(run: AnyRun, is_first: bool = False) -> RowTable:
     return _LastTable.table
 
 
-def _columns(table: RowTable, rows: Sequence[Mapping[str, Value]]) -> list[str]:
-    """The columns of these rows, without columns about the run, such as cost, that are empty here.
-    How a row ended comes after its number, because the columns of a wide input would hide it."""
-    names = dict.fromkeys(name for row in rows for name in row)
-    first = [*map(table.column_of, ("row", "repeat", "status", "error_text"))]
-    about = {table.column_of(name) for name in ("error", "error_text", "tokens", "cost")}
-    shown = [n for n in names if n not in about or any(row.get(n) is not None for row in rows)]
-    return sorted(shown, key=lambda name: first.index(name) if name in first else len(first))
+def _requested_places(table: RowTable, arguments: Mapping[str, Any]) -> Sequence[int]:
+    """The places of the rows in the order that a page requests, which is remembered."""
+    below = arguments.get("below")
+    order: RowOrder = (
+        str(arguments.get("sort") or "")[:200],
+        arguments.get("down") is True,
+        str(arguments.get("only") or ""),
+        float(below) if isinstance(below, int | float) and math.isfinite(below) else None,
+    )
+    finished = sum(table.counts.values()) - table.counts.get("not run", 0)
+    if _LastTable.order != (order, finished):
+        _LastTable.places = _places(table, order)
+        _LastTable.order = (order, finished)
+    return _LastTable.places
 
 
 def _places(table: RowTable, order: RowOrder) -> Sequence[int]:

@@ -19,7 +19,8 @@ from typing import NamedTuple, TextIO
 
 from ...flow.progress.progress import Failure, Progress
 from ...flow.progress.question import Question
-from ...flow.progress.rows import Key, Row, Usage, key_of
+from ...flow.progress.rows import Key, Row, key_of
+from ...flow.progress.usage import Usage
 from ...flow.question_text import long_arguments
 from ...text.columns import cells, fitting
 from .. import theme as look
@@ -34,6 +35,7 @@ from ..row_words import (
     does,
     listed,
     never_ran,
+    outer_fans,
     pace,
     share_of,
     shown_name,
@@ -112,11 +114,11 @@ def headline(progress: Progress, run_id: str = "", *, now: float) -> str:
 
 def live_line(progress: Progress, now: float) -> str:
     """The headline with a bar: how much of the outermost fan-outs has ended, or of the steps."""
-    fans = _fans(progress, tallies(progress)).values()
+    fans = outer_fans(progress, tallies(progress))
     ended, total = _steps_done(progress)
     if fans:
-        ended = sum(tally.ended for tally in fans)
-        total = sum(tally.total for tally in fans)
+        ended = sum(tally.ended for _, tally in fans)
+        total = sum(tally.total for _, tally in fans)
     bar = f"{'▰' * (10 * ended // max(total, 1)):▱<10}"
     return f"{bar} {headline(progress, now=now)}"
 
@@ -281,20 +283,14 @@ def _steps_done(progress: Progress) -> tuple[int, int]:
     return sum(row.state in ("ok", "kept", "skipped") for row in top), len(top)
 
 
-def _fans(progress: Progress, tallied: Mapping[Key, Tally]) -> dict[Key, Tally]:
-    """The elements of the outermost fan-outs."""
-    return {key: tally for key, tally in tallied.items() if not progress.rows[key].depth}
-
-
 def count_elements(progress: Progress, now: float, tallied: Mapping[Key, Tally]) -> list[str]:
     """How many elements of the outermost fan-out have ended, and their pace. Of several fan-outs, only
     those that run are counted, each with its name: ``clean: 12 of 400 elements``. ``tallied``: the
     elements of all fan-outs, which the rows show, too."""
-    fans = {key: tally for key, tally in _fans(progress, tallied).items() if tally.total}
+    fans = [fan for fan in outer_fans(progress, tallied) if fan[1].total]
     is_alone = len(fans) == 1
     words = list[str]()
-    for key, tally in fans.items():
-        row = progress.rows[key]
+    for row, tally in fans:
         if is_alone or row.running:
             name = "" if is_alone else f"{line(row.name, 40)}: "
             words.append(f"{name}{tally.ended:,} of {counted(tally.total, 'element')}")
@@ -407,7 +403,7 @@ def _line_of(row: Row, tally: Tally | None, is_asked: bool, now: float) -> _Line
         look.kind(row.word).glyph,
         line(does(row), 60),
         " · ".join(filter(None, parts)),
-        duration(now - row.when if row.running and row.when is not None else row.seconds),
+        duration(row.seconds_until(now)),
         line(row.id, 100),
         bar,
         tails(row),
@@ -449,9 +445,14 @@ def _dropped(progress: Progress) -> str:
     """``, 1 of 4 dropped``: a run that dropped elements is not just ok."""
     if not progress.failed or progress.status != "ok":
         return ""
-    tallied = [tally for tally in tallies(progress).values() if tally.failed]
-    total = sum(tally.total for tally in tallied)
-    of_all = f" of {total:,}" if total >= progress.failed else ""  # branches have no tally
+    # Only of the fan-outs that dropped: a failed tool call of a model, for example, is in no total.
+    tallied = tallies(progress)
+    total = sum(
+        tally.total
+        for key, tally in tallied.items()
+        if any(part.dropped for part in progress.rows[key].elements)
+    )
+    of_all = f" of {total:,}" if total >= progress.failed else ""
     return f", {progress.failed:,}{of_all} dropped"
 
 

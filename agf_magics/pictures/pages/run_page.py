@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Protocol
 
 from ...flow.progress.progress import Progress
-from ...text.diagnostics import Diagnostic
+from ...text.diagnostics import DefinitionError, Diagnostic
 from ...values.value import Value
 from ..amounts import counted
 from ..plain import details, html, line, not_saved
@@ -36,6 +36,13 @@ class Masks(Protocol):
     def shown(self, value: Value) -> Value: ...
 
 
+class RowsLike(Protocol):
+    """The rows of a run over a table, which display themselves as HTML and, by ``repr``, as text. Both
+    raise DefinitionError for a damaged journal."""
+
+    def _repr_html_(self) -> str: ...
+
+
 class RunLike(Protocol):
     """What the page reads of a run."""
 
@@ -59,6 +66,10 @@ class RunLike(Protocol):
     def progress(self) -> Progress: ...
     @property
     def secrets(self) -> Masks: ...
+    @property
+    def table(self) -> RowsLike:
+        """The rows of a run over a table. Raises DefinitionError ``over.no-rows`` for another run."""
+        ...
 
 
 def run_html(run: RunLike) -> str:
@@ -79,12 +90,14 @@ def body_html(
     *,
     error: bool = True,
     questions: bool = True,
+    rows: bool = True,
     more: Iterable[tuple[str, str]] = (),
 ) -> str:
-    """Everything below the status: how to continue, the error, the output, the stores and the steps.
-    Stores are folded, and so are the steps of a run that ended well. ``error``, ``questions``: False
-    where the cell shows them elsewhere. ``more``: named parts after the output, as far as there is
-    room."""
+    """Everything below the status: how to continue, the error, the output, the rows, the stores and
+    the steps. Stores are folded, and so are the steps of a run that ended well. ``error``,
+    ``questions``: False where the cell shows them elsewhere. ``rows``: False in a page that is made so
+    often that the rows cannot be read each time. ``more``: named parts after the rows, as far as there
+    is room."""
     parts = [f'<p style="margin:0 0 4px;{WRAP}"><em>{html(run.note)}</em></p>'] if run.note else []
     if continuing := run.how_to_continue:
         parts.append(f'<p style="margin:0 0 4px">to continue: <code>{html(continuing)}</code></p>')
@@ -94,6 +107,8 @@ def body_html(
     if _has_output(run):
         output = f'<div style="margin:4px 0">{_value_html(run, run.output)}</div>'
         large.append(("the output", output))
+    if rows:
+        large.append(("the rows", _rows_html(run)))
     large += more
     stores = run.progress.stores
     if stores:
@@ -134,7 +149,33 @@ def fitted(parts: Iterable[tuple[str, str]], run_id: str, room: int) -> str:
     return shown
 
 
-def body_text(run: RunLike, *, error: bool = True, questions: bool = True) -> list[str]:
+def _rows_html(run: RunLike) -> str:
+    """The rows of a run over a table; empty for another run."""
+    try:
+        return run.table._repr_html_()
+    except DefinitionError as error:
+        why = _no_rows(error)
+        return f"<p><em>{html(why)}</em></p>" if why else ""
+
+
+def _rows_text(run: RunLike) -> list[str]:
+    try:
+        return ["rows:", *(f"  {row}" for row in repr(run.table).split("\n"))]
+    except DefinitionError as error:
+        return list(filter(None, [_no_rows(error)]))
+
+
+def _no_rows(error: DefinitionError) -> str:
+    """Why the rows are not shown; empty for a run that has none. The rest of the page needs no
+    journal."""
+    if error.code == "over.no-rows":
+        return ""
+    return f"the rows cannot be read: {line(error.diagnostic.message, 300)}"
+
+
+def body_text(
+    run: RunLike, *, error: bool = True, questions: bool = True, rows: bool = True
+) -> list[str]:
     lines = [run.note] if run.note else []
     if continuing := run.how_to_continue:
         lines.append(f"to continue: {continuing}")
@@ -142,6 +183,7 @@ def body_text(run: RunLike, *, error: bool = True, questions: bool = True) -> li
         lines.append(error_text(run.error))
     if _has_output(run):
         lines += ["output:", *(f"  {text_line}" for text_line in _value_lines(run, run.output))]
+    lines += _rows_text(run) if rows else []
     stores = run.progress.stores
     if stores:
         lines.append(f"stores:{_more(stores)}")

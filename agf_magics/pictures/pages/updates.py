@@ -228,11 +228,13 @@ class Updates:
             name=line(shown_name(row), 200) if turns_of(row) and row.is_listed else None,
             is_unused=self._is_unused(row) or None,
             has_attempts=self._has_attempts(row) or None,
+            idle=round(row.timed.idle, 6) or None,
         )
 
     def _facts(self, row: Row) -> tuple[Any, ...]:
         """Everything on which the update of a row depends, except the time that passes: the rate of a
         fan-out is sent again with its next element."""
+        timed = row.timed
         return (
             *_counts_of(row),
             tails(row),
@@ -242,8 +244,8 @@ class Updates:
             tuple(row_words.reports(row)),
             row.total,
             row.why,
-            row.when,
-            row.ended,
+            timed.when,
+            timed.ended,
             self._progress.when,
             self._is_unused(row),
             self._has_attempts(row),
@@ -261,12 +263,13 @@ class Updates:
 
     def _times(self, row: Row) -> tuple[float | None, float | None]:
         """When a row started and ended, in seconds since the run began."""
+        row = row.timed
         begun = self._progress.when if self._progress.when is not None else row.when
         if begun is None:
             return None, None
-        start = round(row.when - begun, 3) if row.when is not None else None
+        start = round(row.when - begun, 6) if row.when is not None else None
         has_ended = row.ended is not None and not row.running
-        return start, round(row.ended - begun, 3) if has_ended else None  # type: ignore[operator]
+        return start, round(row.ended - begun, 6) if has_ended else None  # type: ignore[operator]
 
     def _paths(self) -> dict[str, str] | None:
         """The numbers on the edges of the walks, by the key of the edge; None if they are as

@@ -71,6 +71,8 @@ class UpdateRow(NamedTuple):
     has_attempts: bool | None = None
     """True if a call of the step failed or broke off and was made again: its bar in the timeline has
     both."""
+    idle: float | None = None
+    """The seconds between start and end in which the step did not run; None: there are none."""
 
     def sent(self) -> list[Any]:
         row = [*self]

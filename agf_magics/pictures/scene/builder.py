@@ -2,7 +2,7 @@
 
 The calls of a plan are placed only by its values, the nodes of a graph only by its edges; a plan or a
 graph that is the whole flow has no frame. The values of a graph are in its boxes, since every node may
-read and write the state. A step that only hands a value on (``collect: pipe``) has no box. A called flow
+read and write the state. A ``collect`` that only hands a value on (``pipe``) has no box. A called flow
 is a box, or a frame with its own steps (`opened`).
 """
 
@@ -23,6 +23,7 @@ from ...flow.step_names import (
     bare,
     callee_name,
     heading,
+    is_unwritten,
     name_of,
     only_call,
     part_names,
@@ -303,15 +304,8 @@ class _Builder:
         return (*parts, box), last_boxes(box)
 
     def chain(self, steps: Sequence[Step], many: bool) -> tuple[Box, ...]:
-        """The boxes of steps after each other, without those that only hand a value on."""
-        shown = [
-            step
-            for step in steps
-            if len(steps) == 1
-            or self.data.writes(step)
-            or not says_nothing(step, tuple(self.data.reads(step).split(", ")))
-        ]
-        boxes = tuple(self.step(step, many) for step in shown)
+        """The boxes of the steps that their author wrote, after each other."""
+        boxes = tuple(self.step(step, many) for step in steps if not is_unwritten(step))
         self.links += [Link(before.id, after.id, "then") for before, after in pairwise(boxes)]
         return boxes
 

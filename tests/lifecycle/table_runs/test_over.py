@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
+import sqlite3
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -19,8 +22,16 @@ import pytest
 
 import agf_magics as agf
 from agf_magics.flow.progress.events import StepReplayed
+from agf_magics.journal.database.errors import JournalError
+from agf_magics.journal.database.store import ROOM, Store
+from agf_magics.journal.row_records import RowRecords
+from agf_magics.journal.run_journal import Journal
+from agf_magics.lifecycle.past.calls_of_run import calls_of
 from agf_magics.lifecycle.past.past_run import find_past_run
+from agf_magics.lifecycle.past.past_runs import delete
 from agf_magics.lifecycle.past.retried_rows import choose_rows
+from agf_magics.lifecycle.storage.lookup import journal
+from agf_magics.lifecycle.table_runs.table import RowTable
 from agf_magics.settings.settings import current
 from notebooks.scripted_server import ScriptedServer
 
@@ -489,6 +500,54 @@ def test_the_table_is_escaped_and_bounded(registry: agf.Registry) -> None:
     assert len(page) < 60_000
 
 
+@pytest.mark.parametrize(
+    ("columns", "shown"),
+    [
+        (10, "30 rows: 30 ok; the first 20 are shown"),
+        (30, "30 rows: 30 ok; the first 8 are shown"),
+        (300, "30 rows: 30 ok; the first 7 are shown; without 265 more columns"),
+    ],
+)
+def test_a_wide_table_tells_what_it_leaves_out_and_fits_into_the_page_of_its_run(
+    registry: agf.Registry, columns: int, shown: str
+) -> None:
+    wide = {f"column_{number}": "long " * 100 for number in range(columns)}
+    run = over(registry, [{"n": 1, **wide}] * 30)
+    page = run._repr_mimebundle_()["text/html"]
+    caption = re.search(r"<caption[^>]*>([^<]*)", page)
+    assert caption is not None
+    assert caption[1] == shown
+    assert shown in repr(run.table)
+    assert "not saved here" not in page
+    assert len(page) < 240_000
+
+
+def test_a_page_whose_rows_cannot_be_read_says_so(registry: agf.Registry, folder: Path) -> None:
+    run = over(registry, [{"n": 1}, {"n": 2}])
+    with sqlite3.connect(folder / "runs.sqlite") as connection:
+        connection.execute("DROP TABLE records")
+    for page in run._repr_mimebundle_().values():
+        assert "the rows cannot be read: " in page
+        assert "steps" in page
+
+
+def test_a_secret_of_a_row_is_masked_on_the_page_of_a_run_without_a_journal(
+    registry: agf.Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @agf.tool(registry=registry, secret=["key"])
+    def use(n: int, key: str) -> str:
+        return f"used {key}"
+
+    agf.define("pipeline: used\nsteps: [{tool: {name: use, args: {n: !expr ctx.n, key: !expr ctx.key}}}]",
+               registry=registry)  # fmt: skip
+    monkeypatch.setattr(current, "settings", replace(current.settings, journal=""))
+    run = over(registry, [{"n": number, "key": "xyzzy-plugh-42"} for number in range(3)], "used")
+    assert run.table[0]["output"] == "used xyzzy-plugh-42"
+    shown = "".join([repr(run.table), *run._repr_mimebundle_().values()])
+    assert "3 rows: 3 ok" in shown
+    assert "xyzzy" not in shown
+
+
 def test_another_run_has_no_table(registry: agf.Registry) -> None:
     with pytest.raises(agf.DefinitionError) as error:
         _ = agf.run("doubled", {"n": 1}, registry=registry).table
@@ -672,3 +731,61 @@ def test_the_rows_of_a_file_that_is_saved_again_during_the_run_fail(registry: ag
     assert all(row.output == {"same": row.number} for row in rows if row.status == "ok")
     assert {row.error.code for row in rows if row.error is not None} == {"over.changed-file"}
     assert run.table[2_400]["error"] == "over.changed-file"
+
+
+READINGS: dict[str, Callable[[Any], object]] = {
+    "the table": lambda run: run.table,
+    "the calls in the journal": lambda run: calls_of(run).count(list(run.progress.rows.values())[-1]),
+    "scores": lambda run: agf.score_over(run, bool, seed=1),
+}
+READINGS_OF_TABLES: dict[str, Callable[[Any], object]] = {
+    "rows": list,
+    "a saved file": lambda table: table.save("lost.csv"),
+    "a label": lambda table: table.label(0, "good"),
+    "a column": lambda table: table.add_column("judged", [1] * len(table)),
+}
+READINGS_OF_PAST_RUNS: dict[str, Callable[[Any], object]] = {
+    "calls": lambda run: list(run.calls),
+    "trace": lambda run: run.trace,
+    "a result": lambda run: run.load("rows"),
+    "a comparison": lambda run: run.compare(run),
+    "a file": lambda run: run.export("lost.json"),
+}
+
+
+def test_a_deleted_run_says_so_and_not_that_nothing_has_run(registry: agf.Registry, folder: Path) -> None:
+    live = over(registry, ROWS)
+    past = find_past_run(live.run_id)
+    unread = find_past_run(live.run_id)
+    runs = {"run": live, "past run": past, "unread past run": unread}
+    tables = {"table": live.table, "past table": past.table, "unread table": RowTable(live)}
+    assert [len(list(tables[name])) for name in ("table", "past table")] == [6, 6]
+    assert delete([live.run_id]) == [live.run_id]
+    cases = [
+        *((f"{name}: {what}", read, run) for name, run in runs.items() for what, read in READINGS.items()),
+        *(
+            (f"{name}: {what}", read, table)
+            for name, table in tables.items()
+            for what, read in READINGS_OF_TABLES.items()
+        ),
+        *((what, read, unread) for what, read in READINGS_OF_PAST_RUNS.items()),
+        ("counts", lambda table: table.counts, tables["unread table"]),
+    ]
+    codes = {}
+    for name, read, subject in cases:
+        try:
+            codes[name] = f"it gives {read(subject)!r}"
+        except agf.DefinitionError as error:
+            codes[name] = error.code
+    assert codes == dict.fromkeys(codes, "journal.unknown-run")
+    assert not list(folder.glob("lost*"))
+    with journal().reading() as connection:
+        assert connection.execute("SELECT num FROM large").fetchall() == []
+
+
+def test_a_run_whose_row_is_not_written_yet_is_not_deleted(tmp_path: Path) -> None:
+    store = Store.at(tmp_path / "runs.sqlite")
+    Journal(store, ROOM, "p-1", 1_000)
+    assert RowRecords(store, ROOM, "rows.do", 3).outcome_count == 0
+    with pytest.raises(JournalError):
+        RowRecords(store, 2 * ROOM, "rows.do", 3)

@@ -1,0 +1,85 @@
+"""What is displayed of a run over a table: its first rows, in the order in which a person reads them.
+
+The page of the run, `RowTable` and the explorer show the same columns. They have the room of a saved
+cell (decision D58), and say what they leave out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Protocol
+
+from ...languages.over import OverTerms
+from ...pictures.amounts import counted
+from ...pictures.plain import html, line
+from ...pictures.text_tables import Table, table_html, table_text
+from ...pictures.value_line import cell_text
+from ...values.value import Value
+
+MOST_ROWS = 20
+"""Rows that are displayed."""
+MOST_COLUMNS = 40
+"""Columns that are displayed."""
+MOST_CELLS = 300
+"""Cells that are displayed: of a table with more than 15 columns, fewer rows."""
+
+
+class RowsShown(Protocol):
+    """What is read of a `RowTable`."""
+
+    terms: OverTerms
+
+    def __len__(self) -> int: ...
+    @property
+    def counts(self) -> dict[str, int]: ...
+    def column_of(self, name: str) -> str: ...
+    def shown_at(self, places: Sequence[int]) -> Iterator[dict[str, Value]]: ...
+
+
+def displayed_html(table: RowsShown) -> str:
+    about, shown = _displayed(table)
+    return table_html(*shown, html(about))
+
+
+def displayed_text(table: RowsShown) -> str:
+    about, shown = _displayed(table)
+    return "\n".join([about, *table_text(*shown)])
+
+
+def shown_columns(table: RowsShown, rows: Iterable[Mapping[str, Value]]) -> tuple[list[str], int]:
+    """The columns of ``rows``, which are those of `RowTable.shown_at`, without columns about the run,
+    such as cost, that are empty here; and how many others are left out.
+
+    How a row ended comes after its number, because the columns of a wide input would hide it. Of a
+    wide table, the last columns of the input are left out: its file has them."""
+    filled = dict[str, bool]()
+    for row in rows:
+        for name, value in row.items():
+            filled[name] = filled.get(name, False) or value is not None
+    first = [*map(table.column_of, ("row", "repeat", "status", "error_text"))]
+    last = [*map(table.column_of, ("error", "seconds", "tokens", "cost"))]
+    about = {*first, *last}
+    columns = [name for name, is_filled in filled.items() if is_filled or name not in about]
+    places = {name: place for place, name in enumerate(first, -len(first))}
+    places |= {name: place for place, name in enumerate(last, 1)}
+    columns.sort(key=lambda name: places.get(name, 0))
+    given = [name for name in columns if name in table.terms.columns]
+    hidden = {*given[max(0, len(given) + MOST_COLUMNS - len(columns)) :]}
+    shown = [name for name in columns if name not in hidden][:MOST_COLUMNS]
+    return shown, len(columns) - len(shown)
+
+
+def _displayed(table: RowsShown) -> tuple[str, Table]:
+    """A line about the table, its columns, and the cells of its first rows."""
+    rows = list(table.shown_at(range(min(len(table), MOST_ROWS))))
+    columns, left_out = shown_columns(table, rows)
+    rows = rows[: MOST_CELLS // len(columns)]
+    seconds = table.column_of("seconds")
+    cells = tuple(
+        tuple(cell_text(row.get(name), name == seconds) for name in columns) for row in rows
+    )
+    counts = ", ".join(f"{count:,} {status}" for status, count in table.counts.items())
+    more = f"; the first {len(rows)} are shown" if len(table) > len(rows) else ""
+    more += f"; without {counted(left_out, 'more column')}" if left_out else ""
+    about = f"{counted(len(table), 'row')}: {counts}{more}"
+    return about, (tuple(line(name, 60) for name in columns), cells)
