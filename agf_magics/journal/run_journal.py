@@ -326,6 +326,11 @@ class Journal:
             self.warn_broken()
         return value
 
+    def write_reused_failure(self, call: StartedCall, result: ReusedResult) -> None:
+        """Write, without waiting, that a call takes its failure from another run."""
+        call = call._replace(digest=result.digest)
+        self._later(*self.rows.reused_failure(call, result.error), self.lose)
+
     def _write_reused_later(self, call: StartedCall, late: LateValue) -> Unread:
         """`write_reused` for a value that is read when somebody needs it."""
         assert self.reuse is not None, "the result comes from it"
@@ -416,6 +421,11 @@ class Journal:
         """Write, without waiting, what the models of a row of a table have used. ``cost``: US
         dollars; None: unknown."""
         self._later(*self.rows.mark("used", key, shown=encode([tokens, cost])), self._break)
+
+    def note_paid(self, key: CallKey, model: str, usage: Mapping[str, Any]) -> None:
+        """Write, without waiting, the ``usage`` of an unusable reply of ``model``, for the limits of
+        a later session."""
+        self._later(*self.rows.mark("paid", key, model, encode({"usage": usage})), self._break)
 
     def compare_sequence(self, key: CallKey, sequence: SequenceRow) -> SequenceRow | None:
         """Write, without waiting, which sequence a fan-out has. Returns the row of an earlier session

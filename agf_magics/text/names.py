@@ -21,6 +21,10 @@ def same_name(name: str) -> str:
     return normal if all(map(_is_of_word, set(normal) - set(name))) else name
 
 
+MOST_IN_ID = 60
+"""The most characters of the name of a flow in the ids of its runs."""
+
+
 def word_of(name: str) -> str:
     """``name`` as a word of a line without quotes, with the letters and digits of all scripts and
     their marks: ids of runs begin with it.

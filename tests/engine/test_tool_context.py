@@ -14,7 +14,9 @@ from typing import Any, Optional, Union
 import pytest
 
 import agf_magics as agf
+from agf_magics.engine.calls.tool_context import RunContact, hear
 from agf_magics.flow.progress.events import (
+    BackgroundCallEnded,
     Progressed,
     QuestionAnswered,
     QuestionAsked,
@@ -368,14 +370,93 @@ def test_the_time_of_the_call_pauses_while_a_question_is_open() -> None:
     assert run.output == "yes", run.error
 
 
-@pytest.mark.parametrize("where", ["kernel", "thread"])
-def test_the_time_of_a_plain_call_pauses_too(where: Any) -> None:
+@pytest.mark.parametrize(("function", "where"), ASKING)
+@pytest.mark.parametrize("limit", ["tool", "run"])
+def test_the_time_pauses_wherever_the_question_comes_from(function: Any, where: Any, limit: str) -> None:
     async def after_a_second(question: agf.Question) -> str:
-        await asyncio.sleep(1)  # longer than the time limit of the call
+        await asyncio.sleep(1)  # longer than the time limit
         return "yes"
 
-    run = Tools(asks_and_waits, where=where, timeout=0.5).run(ask=after_a_second)
+    seconds = 0.5
+    tools = Tools(function, where=where, timeout=seconds if limit == "tool" else None)
+    run = tools.run(ask=after_a_second, limits=agf.Limits(timeout=seconds if limit == "run" else None))
     assert run.output == "yes", run.error
+
+
+@pytest.mark.parametrize("where", ["kernel", "thread", None])
+def test_the_time_of_an_agent_pauses_while_its_tool_asks_from_a_thread(where: Any) -> None:
+    async def after_a_second(question: agf.Question) -> str:
+        await asyncio.sleep(1)
+        return "yes"
+
+    tools = Tools(asks_on_a_thread)
+
+    @agf.agent(registry=tools.registry, timeout=0.5, where=where)
+    def reviewer(prompt: str, tools: Any) -> Any:
+        return tools["crawl"](url="a")
+
+    run = tools.run("pipeline: p\nsteps:\n- agent: {prompt: go}\n", ask=after_a_second)
+    assert run.output == "yes", run.error
+
+
+@pytest.mark.parametrize(("function", "where"), [(asks, None), (asks_and_waits, None), (asks_on_a_thread, "thread")])
+def test_a_call_that_nobody_waits_for_may_ask(function: Any, where: Any) -> None:
+    tools, answers, ended = Tools(function, where=where), list[str](), threading.Event()
+
+    def hear(event: Any) -> None:
+        tools.events.append(event)
+        if type(event) is BackgroundCallEnded:
+            ended.set()
+
+    def answer(question: agf.Question) -> str:
+        answers.append(question.text)
+        return "yes"
+
+    flow = agf.load("calls:\n- {_tool: crawl, url: a}\n", registry=tools.registry)
+    agf.run(flow, registry=tools.registry, ask=answer, on_event=hear)
+    assert ended.wait(20)
+    assert [event.error for event in tools.of(BackgroundCallEnded)] == [None]
+    assert answers == ["Follow a?"]
+
+
+def test_a_flow_that_nobody_waits_for_may_ask_after_the_end_of_the_run() -> None:
+    run_has_ended, ended, registry, ends = threading.Event(), threading.Event(), agf.Registry(), list[Any]()
+    agf.tool(lambda: run_has_ended.wait(20), name="hold", registry=registry, where="thread")
+    asking = "name: asking\nnodes:\n  h: {type: tool, tool: hold, state_key: held}\n"
+    asking += "  q: {type: interrupt, message: Go?, resume_key: a}\n"
+    asking += "edges:\n- {from: START, to: h}\n- {from: h, to: q}\n- {from: q, to: END}\n"
+    registry.flows.define(agf.load(asking, registry=registry), None)
+
+    def hear(event: Any) -> None:
+        if type(event) is BackgroundCallEnded:
+            ends.append(event.error)
+            ended.set()
+
+    flow = agf.load("calls:\n- {_tool: asking}\n", registry=registry)
+    agf.run(flow, registry=registry, ask=lambda question: "yes", on_event=hear)
+    run_has_ended.set()
+    assert ended.wait(20)
+    assert ends == [None]
+
+
+def test_a_report_that_arrives_late_is_that_of_no_other_call() -> None:
+    """A worker sends the report of a call a second after it, when the call has ended."""
+    numbers = list[int]()
+
+    async def crawl(url: str, call: agf.ToolContext) -> str:
+        contact: Any = call._contact
+        for _ in range(50):  # the contacts of calls that have ended
+            numbers.append(RunContact(contact._site, "worker").__reduce__()[1][0])
+        contact.__reduce__()
+        for ended in numbers:
+            hear(ended, 7.0, None, "of another call")
+        await asyncio.sleep(0.2)
+        return url
+
+    tools = Tools(crawl)
+    assert tools.run_virtual().status == "ok"
+    assert len(set(numbers)) == 50
+    assert tools.of(Progressed) == []
 
 
 def test_the_time_before_and_after_a_question_counts() -> None:

@@ -333,3 +333,15 @@ def test_failures_are_the_same_if_their_codes_and_messages_are(case: str) -> Non
     assert [row["same output"] for row in comparison] == [2 if is_same else 1]
     assert [row["differs"] for row in comparison] == ["" if is_same else "yes"]
     assert not is_same or not list(comparison.values)
+
+
+def test_a_run_that_failed_has_an_error_and_no_output(registry: agf.Registry) -> None:
+    agf.define("{pipeline: share, steps: [{transform: {value: '10 / order'}}]}", registry=registry)
+    orders = (5, 0, 0)
+    good, bad, again = (
+        agf.runs(agf.run("share", {"order": order}, registry=registry, raises=False).run_id) for order in orders
+    )
+    differs = [(row["value"], row["differs"], row["first"], row["other"]) for row in good.compare(bad).values]
+    assert ("output", "only in the first", 2, None) in differs
+    assert ("error", "only in the second", None, "division by zero") in differs
+    assert bad.compare(again).values == ()

@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import agf_magics as agf
+from agf_magics.catalog.builtin.install import install
 from agf_magics.engine.host.background_calls import count_background_calls
 from agf_magics.flow.steps import Invoke
 from agf_magics.lifecycle.forecasts.stale import Stale
@@ -615,6 +616,17 @@ def test_the_reason_names_the_tool_of_an_agent_that_was_edited(edit: str, is_nam
     keywords, why = AGENT_EDITS[edit]
     (row,) = agf.stale(run, registry=registry(**keywords))
     assert (row["state"], row["why"]) == ("again", why)
+
+
+def test_an_agent_that_is_offered_no_built_in_tool_can_be_reused_beside_them() -> None:
+    registry = agf.Registry()
+    agf.tool(lambda n: n + 1, name="bump", registry=registry)
+    agf.agent(lambda prompt, tools: tools["bump"](n=1), name="asks", registry=registry)
+    install(registry, folder=Path.cwd, allow_shell=lambda: False)
+    assert "file__read" in registry.tools
+    agf.define("pipeline: p\nsteps:\n- agent: {identity: asks, prompt: x, output: a}\n", registry=registry)
+    run = agf.run("p", registry=registry)
+    assert [(row["state"], row["why"]) for row in agf.stale(run, registry=registry)] == [("reused", "")]
 
 
 def test_a_step_without_calls_that_was_edited_is_marked_and_what_reads_it() -> None:

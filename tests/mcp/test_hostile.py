@@ -270,6 +270,13 @@ def test_no_form_of_a_question_stops_the_call(
         # Values that could not be chosen by their texts are written into the form.
         ({"a": {"enum": ["approve", "decline"]}}, (), "{a: decline}", {"a": "decline"}),
         ({"a": {"enum": ["x" * 300 + "y", "x" * 300 + "z"]}}, (), "decline", None),
+        (
+            {"a": {"enum": [f"c{n}" for n in range(99)]}},
+            (*(f"c{n}" for n in range(99)), "decline"),
+            "c98",
+            {"a": "c98"},
+        ),
+        ({"a": {"enum": [f"c{n}" for n in range(100)]}}, (), "{a: c99}", {"a": "c99"}),
         # A form that is too large to show is declined: nobody is asked.
         ({f"f{number}": {"type": "string"} for number in range(21)}, None, "{f0: b}", None),
     ],
@@ -295,6 +302,23 @@ def test_each_value_that_a_form_allows_can_be_sent(
     assert ('"action":"accept"' in output) is (sent is not None)
     assert ('"action":"decline"' in output) is (sent is None)
     assert sent is None or f'"content":{json.dumps(sent, separators=(",", ":"))}' in output
+
+
+@pytest.mark.parametrize(
+    ("answer", "says"),
+    [(None, "and there is no user to answer: declined"), ("{a: 7}", "and no answer fits: a: needs text")],
+)
+def test_a_question_that_is_declined_for_the_person_is_a_note(
+    answer: str | None, says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    form = {"type": "object", "properties": {"a": {"type": "string"}}}
+    monkeypatch.setenv("FORM_OF_TESTS", json.dumps(form))
+    server = connect("form", env={"FORM": "$FORM_OF_TESTS"})
+    options: dict[str, Any] = {} if answer is None else {"ask": lambda question: answer}
+    assert '"action":"decline"' in call("bad__go", **options).output.replace(" ", "")
+    (note,) = server.problems
+    assert note.code == "mcp.noise"
+    assert says in note.message
 
 
 def test_three_failed_starts_are_followed_by_a_rest(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from ...flow.progress.question import Question, Unanswered
 from ...flow.step_path import format_path
 from ...flow.steps import Invoke
 from ...journal.calls.started_call import StartedCall
-from ...journal.records.failures import error_from
+from ...journal.records.failures import error_at, error_from
 from ...journal.run_journal import Journal
 from ...journal.secrets.masking import hide
 from ...limits.grants import Grant, granted
@@ -49,7 +49,6 @@ from .failures import (
     RESULT,
     check_stored,
     failure,
-    failure_from_record,
     unknown_outcome,
     unusable,
 )
@@ -108,6 +107,9 @@ class ReadyCall(NamedTuple):
     arguments: dict[str, Value]
     grant: Grant
     """What the callee may use."""
+    contact: RunContact | None = None
+    """The contact that the tools of an agent or a policy use, which the call closes; None: there is
+    none, or that of a tool."""
 
 
 async def call(
@@ -118,16 +120,18 @@ async def call(
     grant: Grant | None = None,
     *,
     must_be_recorded: bool = False,
+    contact: RunContact | None = None,
 ) -> Value:
     """Call ``callee`` and journal the outcome, or take the outcome from the journal or from a
     recording.
 
     ``kind``: the kind of callee, for messages and codes. ``grant``: None: that of the step.
-    ``must_be_recorded``: whether the call may be taken from a recording alone.
+    ``must_be_recorded``: whether the call may be taken from a recording alone. ``contact``: see
+    `ReadyCall`.
     """
     run = site.run
     grant = site.scope.grant if grant is None else grant
-    ready = ReadyCall(site, callee, kind, arguments, grant)
+    ready = ReadyCall(site, callee, kind, arguments, grant, contact)
     # The definition does not tell a listener these callees and arguments. A callee that was picked
     # is announced where it is picked (invoke.py).
     if kind in ("model", "agent") and site.step.pick is None:
@@ -194,7 +198,7 @@ async def _replay(ready: ReadyCall, recording: Recording) -> Value:
         site.run.emit(ev.StepReplayed(site.path, clock(), recording.name))
         if outcome.error is None:
             return outcome.value
-        raise failure_from_record(outcome.error, site.step)
+        raise error_at(outcome.error, site.step.place)
     try:
         value = await _make_call(ready)
     # Nobody knows the outcome of the call, so it is not recorded.
@@ -219,7 +223,7 @@ def start_record(
     is_model: bool = False,
 ) -> StartedCall | tuple[Value]:
     """The call for the journal; or the value that an earlier session or another run has recorded.
-    Raises the failure that an earlier session has recorded."""
+    Raises the failure that one of these has recorded."""
     run = site.run
     key = site.key
     record = journal.take_recorded(key) if journal.is_resumed else None
@@ -242,6 +246,9 @@ def start_record(
         return started
     source = journal.run_id if journal.reuse is None else journal.reuse.run_id
     run.emit(ev.StepReplayed(site.path, clock(), source))
+    if reused.error is not None:
+        journal.write_reused_failure(started, reused)
+        raise error_at(reused.error, site.step.place)
     # A reused reply has cost nothing in this run, and a resumed one must know that too.
     if is_model:
         journal.mark("taken", key)
@@ -292,7 +299,7 @@ async def _begin_effect(
 
 async def _make_call(ready: ReadyCall) -> Value:
     """Make the call: where it belongs, with the rights of the callee and within its time."""
-    site, callee, kind, arguments, grant = ready
+    site, callee, kind, arguments, grant, contact = ready
     run = site.run
     host = run.host
     place = choose_place(callee, site.scope.concurrent, host)
@@ -305,20 +312,22 @@ async def _make_call(ready: ReadyCall) -> Value:
     # rights of a tool.
     outer_grant = granted.set(grant)
     prints = open_prints(run, site.path) if run.stream and kind != "model" else None
-    contact: RunContact | None = None
     if isinstance(callee, Tool) and callee.context:
         contact = RunContact(site, place)
         arguments = {**arguments, **contexts_of(callee, contact)}
+    begin = contact.begin if contact is not None else None
     try:
         throttle = callee.throttle if isinstance(callee, Tool) else None
         if throttle is None:
-            result = await host.make_call(place, callee.function, arguments, seconds, terms)
+            result = await host.make_call(place, callee.function, arguments, seconds, terms, begin)
         else:
 
             async def make() -> Result:
                 # Each attempt has arguments of its own, which the function may change.
                 call_arguments = isolate(arguments)
-                return await host.make_call(place, callee.function, call_arguments, seconds, terms)
+                return await host.make_call(
+                    place, callee.function, call_arguments, seconds, terms, begin
+                )
 
             result = await repeat_throttled(site, callee.name, throttle, make)
     finally:

@@ -7,7 +7,7 @@ subflows.py.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any
@@ -164,16 +164,16 @@ async def _call_agent(site: CallSite[Invoke], agent: Agent) -> Value:
     registered = {} if step.asking.no_tools else linked.tools_of(step)
     tools = None
     place = choose_place(agent, site.scope.concurrent, site.run.host)
-    with closing(RunContact(site, place)) as contact:
-        # Offered only to a function with such a parameter: each tool needs a new function.
-        if "tools" in agent.takes.parameters:
-            listed = [*(agent.tools or ()), *(name.text for name in step.tools or ())]
-            tools = tools_for(registered, grant, listed, contact)
-        with _errors_at(step, site.frame):
-            passed = agent.arguments(
-                **arguments, schema=answer_schema, tools=tools, identity=grant.identity
-            )
-        value = await call(site, agent, "agent", passed, grant)
+    contact = RunContact(site, place)
+    # Offered only to a function with such a parameter: each tool needs a new function.
+    if "tools" in agent.takes.parameters:
+        listed = [*(agent.tools or ()), *(name.text for name in step.tools or ())]
+        tools = tools_for(registered, grant, listed, contact)
+    with _errors_at(step, site.frame):
+        passed = agent.arguments(
+            **arguments, schema=answer_schema, tools=tools, identity=grant.identity
+        )
+    value = await call(site, agent, "agent", passed, grant, contact=contact)
     with _errors_at(step):
         value = read_answer(value)
     if step.asking.calls:  # the calls that a function makes are not steps
@@ -239,16 +239,17 @@ async def _call_policy(site: CallSite[Invoke], bound: BoundPolicy) -> Value:
     if site.run.options.dry:
         return dry.result(site.step, None, site.scope.linked)
     waits_in_kernel = site.run.host.waited and not site.scope.concurrent
-    with closing(RunContact(site, "kernel" if waits_in_kernel else "thread")) as contact:
-        offered = {
-            "config": isolate(dict(bound.config)),
-            "input": arguments,
-            "agents": {
-                alias: _as_function(site, alias, callee, contact)
-                for alias, callee in bound.agents.items()
-            },
-        }
-        return await call(site, policy, "policy", {name: offered[name] for name in policy.takes})
+    contact = RunContact(site, "kernel" if waits_in_kernel else "thread")
+    offered = {
+        "config": isolate(dict(bound.config)),
+        "input": arguments,
+        "agents": {
+            alias: _as_function(site, alias, callee, contact)
+            for alias, callee in bound.agents.items()
+        },
+    }
+    passed = {name: offered[name] for name in policy.takes}
+    return await call(site, policy, "policy", passed, contact=contact)
 
 
 def _as_function(

@@ -7,6 +7,7 @@ import asyncio
 import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 from ...catalog import (
@@ -15,25 +16,30 @@ from ...catalog import (
     Offered,
     Reply,
     Request,
-    Tokens,
     Tool,
     Where,
     timeout_fault,
 )
 from ...catalog.digests.digesting import digest_value
-from ...flow.step_path import StepPath
 from ...flow.steps import Invoke
 from ...journal.secrets.placeholders import replace_secrets
 from ...limits.grants import Grant
 from ...schemas.sample import sample
 from ...text.diagnostics import Diagnostic, StepError
 from ...values.value import Value, isolate
+from ..late_values import when_read
 from ..linking.linked import ModelBinding
 from ..linking.offered_tools import describe_tool
-from ..runner import CallSite, Runner
+from ..runner import CallSite
 from .call import call
 from .failures import with_place
-from .model_usage import count_reply, count_unanswered, emit_usage, refuse_unpriced
+from .model_usage import (
+    count_reply,
+    count_unusable,
+    count_unusable_again,
+    emit_usage,
+    refuse_unpriced,
+)
 from .reply_stream import ReplyStream
 
 RETRIES = 3
@@ -48,14 +54,16 @@ async def request(site: CallSite[Invoke], binding: ModelBinding) -> Value:
     """Ask the model of the step, count the tokens, and return the reply."""
     run = site.run
     step = site.step
+    arguments = await when_read(partial(step.args.build, site.frame))
+    # Counted after the arguments were built: what cannot be asked does not count, nor count twice.
     for meter in site.scope.meters:
         meter.model()
-    arguments = step.args.build(site.frame)
     # A dry run ends here: it imports no provider and needs no key.
     if run.options.dry:
         return dry_reply(step.asking.config, binding.name)
+    count_unusable_again(site)
     message = _build_request(site, binding, arguments)
-    model_call = _ModelCall(binding, message, run, site.path)
+    model_call = _ModelCall(binding, message, site)
     arguments = {**arguments, **_short_parts(message)}
     # A replayed request needs no library, no key and no price.
     if _is_replayed(site, model_call, arguments):
@@ -65,7 +73,7 @@ async def request(site: CallSite[Invoke], binding: ModelBinding) -> Value:
     await _open_model(site, binding.model)
     # Checked before the request: a reply without a price could not be limited.
     refuse_unpriced(site, binding.model)
-    reply: dict[str, Value] = await _request_reply(site, model_call, arguments)
+    reply: dict[str, Value] = await call(site, model_call, "model", arguments)
     # A reply from an earlier session of this run has cost this run's tokens; a reply of another run
     # has not.
     if not model_call.replied and run.journal is not None and run.journal.is_own(site.key):
@@ -112,19 +120,6 @@ async def _open_model(site: CallSite[Invoke], model: Model) -> None:
         raise with_place(raised, site.step) if isinstance(raised, StepError) else raised
 
 
-async def _request_reply(
-    site: CallSite[Invoke], model_call: _ModelCall, arguments: dict[str, Value]
-) -> dict[str, Value]:
-    """Make the request and return the reply. The tokens of an unusable reply are counted, too."""
-    try:
-        reply: dict[str, Value] = await call(site, model_call, "model", arguments)
-    except StepError:
-        if model_call.unanswered is not None:
-            count_unanswered(site, model_call.unanswered)
-        raise
-    return reply
-
-
 def _short_parts(request: Request) -> dict[str, Value]:
     """The short part of a request besides its messages and settings. It is journaled with each
     request, so that a recording can be searched by it."""
@@ -146,12 +141,9 @@ class _ModelCall:
 
     binding: ModelBinding
     request: Request
-    run: Runner
-    path: StepPath
+    site: CallSite[Invoke]
     replied: bool = False
     """Whether the model itself replied, not the journal."""
-    unanswered: Tokens | None = None
-    """The tokens of an unusable reply; None: there was none."""
     where: Where | None = "loop"
     timeout: float | None = None
     """None: `ask_model` limits the time of each attempt."""
@@ -178,30 +170,28 @@ class _ModelCall:
         return digest_value(parts)
 
     async def function(self, **arguments: Value) -> Value:
-        """The reply of the model. Tokens are counted even if the reply is unusable."""
+        """The reply of the model. The tokens of unusable replies are counted, too."""
+        run = self.site.run
+
+        def fail(fault: ModelFault) -> None:
+            if fault.used is not None:
+                count_unusable(self.site, fault.used, self.name)
 
         def warn(fault: ModelFault, wait: float) -> None:
             message = f"{fault.diagnostic.message}; asked again after {wait:g} s"
-            self.run.warn_once(Diagnostic("model.retried", message, severity="warning"), message)
+            run.warn_once(Diagnostic("model.retried", message, severity="warning"), message)
 
-        asking = ModelRequest(
-            self.binding.model, self.request, self.run.budget.limits.model_timeout, warn
-        )
-        try:
-            reply = await ask_model(asking, self._stream if self.run.stream else None)
-        except ModelFault as error:
-            if error.used is not None:
-                self.unanswered = error.used
-                emit_usage(self.run, self.path, {"usage": error.used}, self.name)
-            raise
+        seconds = run.budget.limits.model_timeout
+        asking = ModelRequest(self.binding.model, self.request, seconds, fail, warn)
+        reply = await ask_model(asking, self._stream if run.stream else None)
         # Masked before the journal and the session get the reply.
-        replace_secrets(reply, self.binding.tools, self.run.models.placeholders, self.run.secrets)
+        replace_secrets(reply, self.binding.tools, run.models.placeholders, run.secrets)
         self.replied = True
-        emit_usage(self.run, self.path, reply, self.name)
+        emit_usage(run, self.site.path, reply, self.name)
         return reply
 
     def _stream(self, attempt: int) -> ReplyStream:
-        return ReplyStream(self.run, self.path, attempt, self.binding.tools)
+        return ReplyStream(self.site.run, self.site.path, attempt, self.binding.tools)
 
 
 class ModelRequest(NamedTuple):
@@ -211,6 +201,8 @@ class ModelRequest(NamedTuple):
     request: Request
     seconds: float | None
     """The time limit of one attempt; None: no limit."""
+    fail: Callable[[ModelFault], None]
+    """Called after each failed attempt. What it raises ends the request."""
     warn: Callable[[ModelFault, float], None]
     """Called before a repetition, with the reason and the seconds until then."""
 
@@ -220,7 +212,7 @@ async def ask_model(
 ) -> Reply:
     """The model's reply. ``stream``: returns the receiver of the arriving reply for the number of
     the attempt; None: the run is not watched. Raises ModelFault."""
-    model, request, seconds, warn = asking
+    model, request, seconds, fail, warn = asking
     for attempt in itertools.count():
         try:
             # The limit is for each attempt; the wait before a repetition is not the model's time.
@@ -233,6 +225,7 @@ async def ask_model(
             fault = error
         except TimeoutError:
             fault = timeout_fault(model.name, seconds)
+        fail(fault)
         # The provider's pause takes precedence over our own.
         wait = float(2**attempt) if fault.after is None else fault.after
         # A person would not wait longer: the run fails and can be resumed.

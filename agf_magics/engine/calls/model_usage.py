@@ -3,8 +3,9 @@ unknown."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
+from typing import Any
 
 from ...catalog import Model, Tokens
 from ...flow.progress import events as ev
@@ -60,14 +61,24 @@ def count_reply(site: CallSite[Invoke], reply: Mapping[str, Value], name: str) -
         span = limited[0].span if limited else site.step.span
         warning = Diagnostic("model.no-usage", message, span, severity="warning")
         site.run.warn_once(warning, warning)
-    for meter in site.scope.meters:
-        meter.use(tokens, cost)
-    try:
-        budget.use(tokens, cost)
-    except LimitReached as error:
-        # The budget does not know the step, so the error gets its place here.
-        raise with_place(error, site.step) from None
+    charge(site, [(tokens, cost)])
     _warn_of_end(site, reply, name)
+
+
+def charge(site: CallSite[Any], uses: Iterable[tuple[int, Decimal | None]]) -> None:
+    """Count ``uses``, each the tokens of a reply and their cost (None: unknown), for the run and for
+    every definition around. Raises LimitReached, that of the run before that of a definition."""
+    reached: LimitReached | None = None
+    # All counters first: what a definition refuses is paid for by the run, too.
+    for tokens, cost in uses:
+        for use in (site.run.budget.use, *(meter.use for meter in site.scope.meters)):
+            try:
+                use(tokens, cost)
+            except LimitReached as error:
+                reached = reached or error
+    if reached is not None:
+        # The budget does not know the step, so the error gets its place here.
+        raise with_place(reached, site.step)
 
 
 def _warn_of_end(site: CallSite[Invoke], reply: Mapping[str, Value], name: str) -> None:
@@ -89,11 +100,18 @@ def _warn_of_end(site: CallSite[Invoke], reply: Mapping[str, Value], name: str) 
         site.run.warn_once(warning, warning)
 
 
-def count_unanswered(site: CallSite[Invoke], used: Tokens) -> None:
-    """Count the tokens of an unusable reply, which are paid for. The step fails with the error of
-    the reply; if a limit is exceeded, the next request is refused."""
-    tokens = used["input"] + used["output"]
-    cost = cost_of(used)
-    for use in (*(meter.use for meter in site.scope.meters), site.run.budget.use):
-        with suppress(LimitReached):
-            use(tokens, cost)
+def count_unusable(site: CallSite[Invoke], used: Tokens, name: str) -> None:
+    """Count the tokens of an unusable reply of the model ``name``, which are paid for, and journal
+    them: no record of a call has them. Raises LimitReached."""
+    emit_usage(site.run, site.path, {"usage": used}, name)
+    if site.run.journal is not None:
+        site.run.journal.note_paid(site.key, name, used)
+    charge(site, [(used["input"] + used["output"], cost_of(used))])
+
+
+def count_unusable_again(site: CallSite[Invoke]) -> None:
+    """Count the tokens of unusable replies in earlier sessions of the run. Raises LimitReached."""
+    uses = site.run.log.take_paid(site.key)
+    for use in uses:
+        site.run.emit(use._replace(when=clock()))
+    charge(site, [(use.input + use.output, use.cost) for use in uses])

@@ -23,6 +23,7 @@ from ...text.diagnostics import StepError
 from ...values.value import Value
 from ..linking.linked import Linked
 from ..runner import CallSite, Runner, clock, is_rescuable
+from .model_usage import charge
 
 CallFlow = Callable[[CallSite[Invoke], Linked], Awaitable[Value]]
 """Calls a flow once: `subflows.call_flow`."""
@@ -78,10 +79,11 @@ async def call_row(site: CallSite[Invoke], linked: Linked, call: CallFlow) -> Va
 def _count_again(site: CallSite[Invoke], journal: Journal) -> None:
     """Count what the models of a row used in an earlier session, for the limits of the run and for
     its usage: the row is not evaluated again. Raises LimitReached, as the row itself would."""
-    for key, use in journal.log.uses_in(site.path):
+    uses = journal.log.uses_in(site.path)
+    for key, use in uses:
         if journal.is_own(key):
             site.run.emit(use._replace(when=clock()))
-        site.run.budget.use(use.input + use.output, use.cost)
+    charge(site, [(use.input + use.output, use.cost) for _, use in uses])
 
 
 def _runner_of_row(run: Runner, budget: Budget) -> Runner:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import os
 import sys
 import threading
@@ -26,6 +27,7 @@ from ...flow.step_path import format_path
 from ...flow.steps import Invoke
 from ...text.diagnostics import Diagnostic, StepError
 from ...values.value import Value
+from ..host.deadline import time_limits
 from ..host.host import NoUser
 from ..host.waiting_thread import Waiter
 from ..runner import CallSite, clock
@@ -55,20 +57,30 @@ class RunContact:
         """The time of the loop before which no further event is emitted."""
         self._is_waiting = False
         """Whether a report waits for its event."""
-        self._is_closed = not site.step.awaited  # the row of a background call has ended
+        self._has_row = site.step.awaited
+        """Whether the row of the step shows reports: that of a background call has ended."""
+        self._is_closed = False
+        self._time_limits = time_limits.get()
+        """The time limits around the call, which pause while a person thinks."""
+        self._number = next(_numbers)
+        """Its number in `SENT`."""
         self._questions = set[Future[Value]]()
         """The answers that are not there yet."""
 
     def __reduce__(self) -> Any:
         """Pickled for a worker, which gets the contact that `on_worker` returns there."""
-        SENT[id(self)] = self
-        return on_worker, (id(self), os.getpid())
+        SENT[self._number] = self
+        return on_worker, (self._number, os.getpid())
+
+    def begin(self) -> None:
+        """Note the time limits of the call, which begins now in this task."""
+        self._time_limits = time_limits.get()
 
     # --- reports ---
 
     def report(self, report: Report) -> None:
         self._report = report
-        if not (self._is_waiting or self._is_closed):
+        if self._has_row and not (self._is_waiting or self._is_closed):
             self._is_waiting = True
             with contextlib.suppress(RuntimeError):  # the loop is closed
                 self._loop.call_soon_threadsafe(self._set_timer)
@@ -80,7 +92,7 @@ class RunContact:
         self._is_waiting = False  # set first, because a report from now on needs another turn
         report = self._report
         self._report = None
-        if report is None or self._is_closed:
+        if report is None or self._is_closed or not self._has_row:
             return
         self._next = self._loop.time() + EVERY
         run = self._site.run
@@ -153,7 +165,14 @@ class RunContact:
         if self._is_closed:
             raise no_user(question, "its call has ended", "ask before the function returns")
         shown = question._replace(text=secrets.text(question.text), where=format_path(site.path))
-        ok, value = await ask_person(site, shown, is_busy=is_busy)
+        # The call may ask from a thread of its own, or a server asks for it: this task knows other
+        # time limits, or none.
+        around = dict.fromkeys((*time_limits.get(), *self._time_limits))
+        outer = time_limits.set(tuple(around))
+        try:
+            ok, value = await ask_person(site, shown, is_busy=is_busy)
+        finally:
+            time_limits.reset(outer)
         if ok:
             return value
         if isinstance(value, NoUser):
@@ -171,6 +190,10 @@ def contexts_of(tool: Tool, contact: Contact) -> dict[str, ToolContext]:
 
 SENT = weakref.WeakValueDictionary[int, RunContact]()
 """The contacts of calls on workers, by the number of the call."""
+
+_numbers = itertools.count()
+"""The numbers of the contacts of this process. Unlike an `id`, none is used again: a report may arrive
+after its call has ended."""
 
 
 def hear(number: int, done: object, total: object, text: object) -> None:

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextvars import copy_context
 from functools import partial
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Any
 
 from ...catalog import Where as Place
@@ -111,26 +111,36 @@ class Host:
         arguments: Mapping[str, Any],
         timeout: float | None = None,
         terms: Terms | None = None,
+        before: Callable[[], None] | None = None,
     ) -> Result:
         """Call ``function(**arguments)`` in ``place``. An awaitable result is awaited on the loop.
         ``timeout``: in seconds; None: no limit. ``terms``: the terms of a call on a worker.
+        ``before``: called on the loop before the call, within its time limit.
 
         After ``timeout`` seconds the result is a `TimedOut`. Raises CancelledError if the task is
         cancelled, and `StillRunning` if the call could not be stopped.
         """
         if place == "worker":  # the worker counts the time of the call
-            return await self._elsewhere(place, function, arguments, None, terms or Terms(timeout))
+            terms = terms or Terms(timeout)
+            return await self._elsewhere(place, function, arguments, None, before, terms)
         if not IN_BROWSER and place == "kernel" and self._calls is not None:
-            return await self._elsewhere(place, function, arguments, timeout)
+            return await self._elsewhere(place, function, arguments, timeout, before)
         if not IN_BROWSER and place == "thread":
             with self._streams():
-                return await self._elsewhere(place, function, arguments, timeout)
+                return await self._elsewhere(place, function, arguments, timeout, before)
         if place == "kernel":  # between two turns
             await self.turn()
-        return await in_time(partial(self._here, function, arguments), timeout, timeout)
+        return await in_time(partial(self._here, function, arguments, before), timeout, timeout)
 
-    async def _here(self, function: Callable[..., Any], arguments: Mapping[str, Any]) -> Result:
+    async def _here(
+        self,
+        function: Callable[..., Any],
+        arguments: Mapping[str, Any],
+        before: Callable[[], None] | None,
+    ) -> Result:
         """`make_call` in this task."""
+        if before is not None:
+            before()
         # Copied inside the time limit of the call, so that the context has it. A copy here, too: a
         # step must not see the variables that the one before it has set.
         context = copy_context()
@@ -194,6 +204,21 @@ class Host:
         assert self._calls is not None, "a thread waits for the run"
         self._calls.put(call)
 
+    def release_thread(self) -> None:
+        """Note that the run has ended, so that no thread waits for it any more. Its background calls go
+        on, and other threads put their questions."""
+        self.waited = False
+        while self._calls is not None:
+            try:
+                call = self._calls.get_nowait()
+            except Empty:
+                return
+            if call is not None:
+                try:
+                    CallThreads.shared().hand(call)
+                except RuntimeError as error:  # no thread can be started
+                    call.tell((False, error))
+
     def stop(self, late: bool = False) -> None:
         """Start no further step, even if a tool undoes the cancellation of its task.
 
@@ -223,6 +248,7 @@ class Host:
         function: Callable[..., Any],
         arguments: Mapping[str, Any],
         timeout: float | None,
+        before: Callable[[], None] | None,
         terms: Terms | None = None,
     ) -> Result:
         """`make_call` for a place other than this task. ``terms``: the terms of a call on a
@@ -231,6 +257,8 @@ class Host:
 
         async def ended() -> Result:
             nonlocal call
+            if before is not None:
+                before()
             # Created inside the time limit of the call, so that the call's context has the limit,
             # and its questions pause it.
             call = ThreadCall(function, arguments, asyncio.get_running_loop())

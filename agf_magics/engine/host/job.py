@@ -299,6 +299,7 @@ class Job(Generic[T]):
             # Drop the frames of the engine's loop, which hold the values of the run and which
             # nobody reads.
             outcome.__context__ = None
+        self._host.release_thread()
         self._finish(outcome)
 
     def _end(self, task: asyncio.Task[None]) -> None:

@@ -118,9 +118,9 @@ class CallDigest:
             contents = None if keyed else arguments_identity or None
             # The result depends on the tools that the callee may call, and on their code.
             if callee_digest is not None and isinstance(callee, Agent) and "tools" in arguments:
-                allowed = {name: tool for name, tool in tools.items() if grant.allows(name)}
-                functions += map(self.function, allowed.values())
-                callee_digest = self._with_tools(callee_digest, allowed)
+                offered = offered_tools(callee, arguments, tools, grant)
+                functions += map(self.function, offered.values())
+                callee_digest = self._with_tools(callee_digest, offered)
         digest: bytes | None = None
         watched: Watched | None = None
         object_entries: bytes | None = None
@@ -251,6 +251,17 @@ class CallDigest:
             digest = digest_function(function, self.most)
             self._called[id(function)] = function, digest
         return digest
+
+
+def offered_tools(
+    callee: object, arguments: Mapping[str, Value], tools: Mapping[str, Tool], grant: Grant
+) -> dict[str, Tool]:
+    """The tools whose functions an agent gets in its ``arguments``. A built-in tool that nobody named
+    is none of them, and does not decide whether its call can be compared."""
+    names = arguments.get("tools") if isinstance(callee, Agent) else None
+    if not isinstance(names, Mapping):
+        return {}
+    return {name: tools[name] for name in names if name in tools and grant.allows(name)}
 
 
 FUNCTIONS = (Tool, Agent, Transform, Policy)

@@ -16,12 +16,15 @@ _is_amount = checker(Count)
 
 
 def uses(records: Iterable[Record]) -> Iterator[TokensUsed]:
-    """The replies of models in a run, without replies that were reused from another run."""
+    """The replies of models in a run, also unusable ones, without replies that were reused from
+    another run."""
     taken = set[CallKey]()
     for record in records:
         if record.what == "taken":
             taken.add(record.key)
-        elif record.what == "finished" and record.kind == "model" and record.key not in taken:
+            continue
+        is_reply = record.what == "finished" and record.kind == "model" and record.key not in taken
+        if is_reply or record.what == "paid":
             yield use_of(record, record.value_shown)
 
 

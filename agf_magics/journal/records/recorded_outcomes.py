@@ -7,7 +7,8 @@ The records of a call follow each other, and the last one counts. By `Record.wha
 - ``asked``, ``answered``: a question to a person,
 - ``sequence``: the elements of a fan-out,
 - a mark, which has no value: a failure was ``dropped``, ``rescued`` or ``retried``, a part of a step
-  ``ended`` or was ``stored`` before others, a recorded answer was ``taken``, a model was ``used``.
+  ``ended`` or was ``stored`` before others, a recorded answer was ``taken``, the models of a row of a
+  table were ``used``, an unusable reply of a model was ``paid``.
 
 The form ``again`` of a result means that its value is not stored, so that the call is made again.
 """
@@ -97,7 +98,9 @@ class EarlierOutcomes:
         self.sequences: dict[CallKey, SequenceRow] = {}
         """The sequences of fan-outs, by the call."""
         self._uses: list[tuple[CallKey, TokensUsed]] = []
-        """What each request to a model has used, also one whose value another attempt replaced."""
+        """What each reply of a model has used, also one whose value another attempt replaced."""
+        self._paid: dict[CallKey, list[TokensUsed]] = {}
+        """What the unusable replies to each request have used."""
         self.unknown: set[CallKey] = set()
         """The calls with an effect that began and have no outcome."""
         self.open: dict[CallKey, str] = {}
@@ -127,6 +130,10 @@ class EarlierOutcomes:
         if kind == "answered":
             if record.result.form != "again":
                 self.answers[key] = record
+        elif kind == "paid":
+            use = use_of(record, decoded(record.result.shown))
+            self._uses.append((key, use))
+            self._paid.setdefault(key, []).append(use)
         elif kind == "sequence":
             self.sequences[key] = sequence_row(record)
         elif kind not in ("finished", "failed", "begun"):
@@ -185,6 +192,10 @@ class EarlierOutcomes:
         """The value of parts of a call, if no outcome of it was taken."""
         value = self.values.get(key)
         return value if type(value) is LateValue else None
+
+    def take_paid(self, key: CallKey) -> list[TokensUsed]:
+        """Take what the unusable replies to a request have used."""
+        return self._paid.pop(key, [])
 
     def uses_in(self, element: StepPath) -> list[tuple[CallKey, TokensUsed]]:
         """What the models inside an element of a fan-out have used, each with its call. The session

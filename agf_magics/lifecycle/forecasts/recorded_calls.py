@@ -17,6 +17,7 @@ from ...flow.progress.rows import Key, key_of
 from ...flow.step_path import StepPath
 from ...flow.steps import Invoke
 from ...journal.calls.changed_objects import NOTHING_CHANGED, edited_parts, is_same_call, parts_of
+from ...journal.calls.digest import offered_tools
 from ...journal.calls.reuse import ReadValue, Reuse, ReusedResult
 from ...journal.calls.started_call import StartedCall
 from ...journal.codec.encoding import DecodeError
@@ -77,8 +78,7 @@ class Forecast(OfflineJournal):
         grant: Grant = ANYTHING,
     ) -> StartedCall:
         call = super().start_call(step, callee, key, arguments, tools, grant)
-        offered = tools if isinstance(callee, Agent) and tools is not None else {}
-        self._offered = {name: tool for name, tool in offered.items() if grant.allows(name)}
+        self._offered = offered_tools(callee, arguments, tools or {}, grant)
         if call.digest is None:
             self._why_none = self.rows.digests.why_none(callee, arguments, self._offered)
         return call

@@ -62,6 +62,8 @@ class ComparedRun(NamedTuple):
     flow: tuple[str, str] = ("", "")
     """The language and the name of what ran: another definition of the same flow is an edited
     one."""
+    error: str = ""
+    """The message of the error that ended it, or else its status; empty if it ended well."""
 
 
 class _Call(NamedTuple):
@@ -353,7 +355,11 @@ def _ended_calls(run: ComparedRun) -> Iterator[Record]:
 def _differences(sides: tuple[_Side, _Side], sames: Sames) -> Iterator[dict[str, Any]]:
     a, b = (side.run for side in sides)
     yield from _parts("input", a.input, b.input, is_same(a.order.packed, b.order.packed))
-    yield from _parts("output", a.output, b.output, is_same(a.stored_output, b.stored_output))
+    # A run that did not end well has no output, which is not the output null.
+    mine, its = (MISSING if run.error else run.output for run in (a, b))
+    yield from _parts("output", mine, its, is_same(a.stored_output, b.stored_output))
+    mine, its = (run.error or MISSING for run in (a, b))
+    yield from _parts("error", mine, its, mine == its)
     yield from _stores(sides, sames)
     changed = {place: both for place, both in sames.items() if both != (True, True)}
     shown = dict(islice(changed.items(), MOST_CALLS))

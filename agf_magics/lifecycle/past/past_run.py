@@ -296,6 +296,7 @@ class PastRun(BaseRun):
                 tuple(run.progress.rows.values()),
                 run.clock,
                 (run.language, run.name),
+                "" if run.status == "ok" else _message(run.error) or run.status,
             )
             for run in (self, other)
         )
@@ -422,6 +423,11 @@ def _call_rows(records: Iterable[Record]) -> Iterator[dict[str, Any]]:
             yield _call_row(record, attempts[record.at])
     for record in fired.values():
         yield _call_row(record, 1)
+
+
+def _message(error: StepError | None) -> str:
+    """The message of an error, without its place; empty: there is none."""
+    return error.diagnostic.message if error is not None else ""
 
 
 def _call_row(record: Record, attempt: int) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from ...limits.grants import ANYTHING, Grant
 from ...limits.limits import limits_of_run
 from ...settings.settings import current
 from ...text.diagnostics import Diagnostic, StepError, sort_by_place
-from ...text.names import word_of
+from ...text.names import MOST_IN_ID, word_of
 from ...values.value import Value
 from ..definitions.influence import SecretSources, find_secret_sources
 from ..input.fields import fields_of
@@ -204,7 +204,7 @@ class RunState:
 def _new_id(flow: Flow) -> str:
     """An id that begins with the name of the flow."""
     name = word_of(flow.name or flow.language)
-    return f"{name[:60]}-{next(_numbers)}-{secrets.token_hex(3)}"
+    return f"{name[:MOST_IN_ID]}-{next(_numbers)}-{secrets.token_hex(3)}"
 
 
 def _about_context(flow_input: FlowInput) -> str:

@@ -376,10 +376,14 @@ def _functions(journal: Journal, linked: Linked) -> dict[str, Mapping[str, str]]
 
 
 def _tools_of(agent: Agent, step: Invoke, flow: Linked) -> dict[str, Tool]:
-    """The tools that an agent or its step names; all, if neither names one."""
+    """The tools that an agent or its step names; if neither names one, all but the built-in ones."""
     named = {*(agent.tools or ()), *(name.text for name in step.tools or ())}
     tools = flow.tools_of(step)
-    return {name: tool for name, tool in tools.items() if not named or name in named}
+    return {
+        name: tool
+        for name, tool in tools.items()
+        if name in named or not (named or tool.listed_only)
+    }
 
 
 def _source(source: Source) -> list[Any]:

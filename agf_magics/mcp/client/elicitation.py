@@ -16,9 +16,10 @@ from typing import Any
 from mcp_types import ElicitResult
 
 from ...catalog import ToolContext
+from ...catalog.tools.context import MOST_CHOICES
 from ...schemas.json_schema import judge
 from ...schemas.violations import describe_all
-from ...text.diagnostics import Diagnostics, StepError
+from ...text.diagnostics import Diagnostic, Diagnostics, StepError
 from ...text.source import Source
 from ...text.yaml.nodes import Fields, plain
 from ...text.yaml.reader import documents
@@ -93,14 +94,19 @@ class Elicitation:
         if why := unusable(schema) or _no_form(schema):
             note(f"it asks {message!r:.200} and {why}: declined")
             return ElicitResult(action="decline")
-        content = await _ask(call, message, schema)
+        try:
+            content = await _ask(call, message, schema)
+        except StepError as error:
+            note(f"{clean(error.diagnostic.message)}: declined")
+            return ElicitResult(action="decline")
         if content is None:
             return ElicitResult(action="decline")
         return ElicitResult(action="accept", content=content)
 
 
 async def _ask(call: Call, message: str, schema: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The fields that the person fills in; None: the person declines, or nobody is there."""
+    """The fields that the person fills in; None: the person declines. Raises StepError if nobody
+    answers, or if no answer fits."""
     fields = schema.get("properties", {})
     choices = _choices(fields, call.masked)
     violations = judge(schema)
@@ -109,12 +115,9 @@ async def _ask(call: Call, message: str, schema: Mapping[str, Any]) -> dict[str,
         question += f"\n{_form(fields, schema.get('required', ()), call.masked)}"
     for _ in range(TRIES):
         question_text = clean(question, LONGEST_QUESTION, call.masked)
-        try:
-            answer = await call.context.ask(
-                question_text, [*choices, DECLINING_WORD] if choices else ()
-            )
-        except StepError:
-            return None
+        answer = await call.context.ask(
+            question_text, [*choices, DECLINING_WORD] if choices else ()
+        )
         if answer.strip() == DECLINING_WORD:
             return None
         content = {next(iter(fields)): choices[answer]} if choices else _content(answer, fields)
@@ -122,7 +125,8 @@ async def _ask(call: Call, message: str, schema: Mapping[str, Any]) -> dict[str,
         if content is not None and not wrong:
             return content
         question = f"this answer cannot be used: {wrong}\n{question}"
-    return None
+    why = f"it asks {message!r:.200}, and no answer fits: {wrong}"
+    raise StepError(Diagnostic("tool.ask", why))
 
 
 def _no_form(schema: Mapping[str, Any]) -> str:
@@ -148,9 +152,10 @@ def _choices(fields: Mapping[str, Any], masked: Masked) -> dict[str, Value]:
     if not all(isinstance(value, str) for value in values):
         return {}
     choices = {clean(value, 200, masked): value for value in values}
-    # A value that reads like another one or declines the question could not be chosen.
+    # A value that reads like another one or declines the question could not be chosen, and a question
+    # has room for so many choices. Then the value is written into the form.
     is_clear = len(choices) == len(set(values)) and DECLINING_WORD not in choices
-    return choices if is_clear else {}
+    return choices if is_clear and len(choices) < MOST_CHOICES else {}
 
 
 def _form(fields: Mapping[str, Any], required: Any, masked: Masked) -> str:

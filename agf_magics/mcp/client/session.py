@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, suppress
+from contextvars import Context
 from typing import Any
 
 from mcp import Client, MCPError
@@ -70,7 +71,9 @@ class Session:
 
     async def open(self, seconds: float) -> None:
         """Connect, and read the list of tools. Raises whatever stops it."""
-        self._task = asyncio.create_task(self._live(seconds))
+        # In an empty context: the session outlives the call that opens it, and its questions must not
+        # pause the time limits of that run.
+        self._task = asyncio.create_task(self._live(seconds), context=Context())
         try:
             await asyncio.shield(self._opened)
         except asyncio.CancelledError:

@@ -78,7 +78,7 @@ function listsRuns({ named, element, button, hint, number, setText, duration, en
     // `chosen`: the runs that are checked, if they are here.
     show(list, chosen = []) {
       const { columns, rows, failed, started, first, most, total, of } = this.shown = list, last = first + rows.length, when = columns.indexOf("started") - 1;
-      const flexible = new Set(["error", "input"]); // share the room that is left, and are cut
+      const flexible = new Set(["error", "input", ""]); // share the room that is left, and are cut; "": the note
       this.first = first;
       this.chosen = chosen.filter(id => rows.some(([listed]) => listed === id));
       this.times = [];

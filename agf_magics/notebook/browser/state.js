@@ -133,10 +133,10 @@ class RunState extends Requests {
   // When a row ended, in seconds of the run; of one that runs, now.
   endOf(i) { return this.rows[i][Now.end] ?? (["running", "waiting"].includes(this.look(i).name) ? Math.max(this.now(), 0.001) : this.rows[i][Now.start]); }
 
-  // The seconds in which a row ran, in words, and from its first begin to its last end if that is longer.
+  // The seconds in which a row ran, in words, and from its first begin to its last end if that is a tenth longer.
   tookOf(i) {
-    const row = this.rows[i], whole = this.endOf(i) - row[Now.start], [took, within] = [whole - (row[Now.idle] ?? 0), whole].map(duration);
-    return row[Now.start] == null ? {} : { took, within: within === took ? "" : ` within ${within}` };
+    const row = this.rows[i], whole = this.endOf(i) - row[Now.start], seconds = whole - (row[Now.idle] ?? 0);
+    return row[Now.start] == null ? {} : { took: duration(seconds), within: whole > 1.1 * seconds && whole >= 0.001 ? ` within ${duration(whole)}` : "" };
   }
 
   view(host) { return new Explorer(this, host); }

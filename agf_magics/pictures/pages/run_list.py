@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ...flow.progress.run_line import RunLine
 from ...text.diagnostics import DefinitionError
-from ...text.names import word_of
+from ...text.names import MOST_IN_ID, word_of
 from .. import theme as look
 from ..amounts import counted, duration, moment, money
 from ..plain import html, line
@@ -83,6 +83,13 @@ def _input(listed: RunLine) -> str:
     return value_line(run.secrets.shown(run.input), 60) if run and run.input else ""
 
 
+def _begins_with_name(run: RunLine) -> bool:
+    """Whether the id begins with the name of the flow, or with all that an id has of a long name."""
+    begin = run.run_id.rsplit("-", 2)[0]
+    name = word_of(run.name)
+    return begin == name or (len(begin) == MOST_IN_ID and name.startswith(begin))
+
+
 def _error_of(listed: RunLine) -> str:
     run = listed.open() if listed.open is not None else None
     return line(run.secrets.text(brief_exception(run.error)), 90) if run and run.error else ""
@@ -90,9 +97,7 @@ def _error_of(listed: RunLine) -> str:
 
 RUN_COLUMNS: Mapping[str, Callable[[RunLine], str]] = {
     "run": lambda run: line(run.run_id, 90),
-    "name": lambda run: (
-        "" if run.run_id.startswith(f"{word_of(run.name)}-") else line(run.name, 60)
-    ),
+    "name": lambda run: "" if _begins_with_name(run) else line(run.name, 60),
     "status": lambda run: _status(run),
     "started": lambda run: moment(datetime.fromtimestamp(run.started)) if run.started else "",
     "took": lambda run: duration(run.seconds),
@@ -101,7 +106,7 @@ RUN_COLUMNS: Mapping[str, Callable[[RunLine], str]] = {
     "cost": lambda run: money(run.cost) if run.cost is not None else "",
     "input": _input,
     "shown in": lambda run: line(run.shown_in, 60),
-    "": lambda run: line(run.note, 60),
+    "": lambda run: line(run.note, 120),
 }
 """All columns of a list of runs. A column that is empty for all runs is not shown."""
 
