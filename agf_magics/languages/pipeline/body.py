@@ -23,7 +23,7 @@ from ...text.yaml.nodes import (
     Items,
     Node,
     Scalar,
-    braced_name,
+    braced,
     every_node,
     flow_text,
     is_text,
@@ -317,7 +317,9 @@ class Reader(documents.Reader):
         )
 
     def wrong_type(self, node: Node, key: Key, hint: str | None = None) -> None:
-        if (inner := braced_name(node)) and key.takes.word == "template":
+        inner = braced(node)
+        inner = inner if lookalikes.is_readable(inner, self.scope) else ""
+        if inner and key.takes.word == "template":
             hint = f'put quotes around the braces: {key.name}: "{{{inner}}}"'
         elif inner:
             hint = f"write: {key.name}: {inner}"
@@ -372,7 +374,7 @@ class Reader(documents.Reader):
                 self.error(
                     "pipeline.nested-expr", "!expr inside a list or mapping", inner.span, hint
                 )
-            elif (name := braced_name(inner)) and self.scope.has(name.partition(".")[0]):
+            elif (name := braced(inner)) and lookalikes.is_expression(name, self.scope):
                 is_braced = True
                 message = f"{key.name!r} has a mapping: braces without quotes are YAML's"
                 hint = f"write: {lookalikes.with_tag(name)}"

@@ -186,16 +186,13 @@ def is_text(node: Node | None) -> TypeGuard[Scalar]:
     return node is not None and type(node.value) is str
 
 
-def braced_name(node: Node) -> str:
-    """The name in braces without quotes, ``{ctx.name}``, which YAML reads as a mapping without a
+def braced(node: Node) -> str:
+    """The text in braces without quotes, ``{ctx.name}``, which YAML reads as a mapping without a
     value; empty: it is anything else."""
     if not isinstance(node, Fields) or len(node.fields) != 1:
         return ""
     ((name, value),) = node.fields.items()
-    return name if value.value is None and not value.text and _NAMES.fullmatch(name) else ""
-
-
-_NAMES = re.compile(r"[^\W\d]\w*(?:\.\w+)*")
+    return name if value.value is None and not value.text else ""
 
 
 def is_expression(node: Node) -> TypeGuard[Scalar]:

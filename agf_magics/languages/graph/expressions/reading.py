@@ -13,7 +13,7 @@ from ....flow.protocols import Expr
 from ....text.diagnostics import DefinitionError, Diagnostic, Diagnostics
 from ....text.shorten import shorten
 from ....text.source import Span, Text
-from ....text.yaml.nodes import Fields, Node, Scalar, braced_name, every_node, is_text, plain
+from ....text.yaml.nodes import Fields, Node, Scalar, braced, every_node, is_text, plain
 from ... import documents
 from ...foreign_keys import ROOTS
 from ...keys import Key, MappingSpec
@@ -267,5 +267,5 @@ def _in_braces(text: str) -> str | None:
 
 def _braces_as_mapping(node: Node) -> str | None:
     """``{state.x}`` without quotes, which YAML reads as a mapping; None for anything else."""
-    name = braced_name(node)
+    name = braced(node)
     return f"{{{name}}}" if name.startswith("state.") else None
