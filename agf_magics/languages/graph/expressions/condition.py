@@ -127,7 +127,7 @@ class _Parser(Scanner):
             message = f"expected a comparison before {match[0]!r}"
             hint = "write a comparison on both sides"
             if self.is_compared(match.end()):
-                hint = f"write state.{match[0]} for the key of this name"
+                hint = f"a key of this name: write state.{match[0]}"
             raise Refusal("graph.unfinished", message, start, match.end(), hint)
         if self.match(_NOT):
             hint = "use the opposite comparison: != for ==, >= for <; for 'not done' write done == false"
