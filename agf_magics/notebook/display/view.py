@@ -25,7 +25,8 @@ from ...lifecycle.run_internals import linked_flow
 from ...lifecycle.runs.pending_questions import PendingQuestion
 from ...lifecycle.runs.run import Run, state_of
 from ...pictures.amounts import duration
-from ...pictures.pages.parts import LiveLine, headline
+from ...pictures.pages.live_line import LiveLine
+from ...pictures.pages.parts import headline
 from ...pictures.pages.run_page import MOST_BODY, body_html, body_text, fitted, run_header_html
 from ...pictures.plain import html, line
 from ...pictures.row_words import (
