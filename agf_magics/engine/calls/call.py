@@ -14,6 +14,7 @@ alone, and by the task that makes it.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, NamedTuple, Protocol
@@ -41,7 +42,7 @@ from ..late_values import allow_repetition, late_value, may_wait
 from ..linking.linked import Linked
 from ..recording import AskedCall, Recording
 from ..runner import CallSite, ShapeResult, clock
-from ..threads.user_code import Result
+from ..threads.user_code import Arrived, Result
 from . import dry_run as dry
 from .approvals import ask_permission
 from .arguments import permit
@@ -175,6 +176,11 @@ async def _make_journaled(ready: ReadyCall, journal: Journal, started: StartedCa
         # Durable before the step continues, because a resumed run must know the failure that a later
         # step has seen.
         await journal.durable(journal.write_outcome(started, None, error))
+        raise
+    except Arrived as arrived:
+        with contextlib.suppress(StepError):  # the result is no value
+            value = value_of(site, arrived.result, callee, ready.kind)
+            journal.write_outcome(started, value, None, site.is_secret)
         raise
     finally:
         journal.running.pop(started.key, None)
