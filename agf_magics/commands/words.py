@@ -65,6 +65,8 @@ def split(source: Source, start: int = 0, escapes: bool = ESCAPES) -> list[Token
 
     >>> [word.text for word in split(Source("", '''a "b c" 'q={"x": 1}' d="e f"; # g'''))]
     ['a', 'b c', 'q={"x": 1}', 'd=e f']
+    >>> [word.text for word in split(Source("", "a '';"))]
+    ['a', '']
     """
     words = list[Token]()
     text = source.text
@@ -76,7 +78,7 @@ def split(source: Source, start: int = 0, escapes: bool = ESCAPES) -> list[Token
             words.append(_word(source, i, escapes))
             i = words[-1].span.end
     while words and (rest := _without_semicolon(words[-1], escapes)) is not None:
-        words[-1:] = [rest] if rest.text else []
+        words[-1:] = [rest] if rest.span.text else []  # '' is a word
     return words
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shlex
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, ClassVar, Final, NamedTuple
 
@@ -17,7 +17,17 @@ from ..text.diagnostics import Diagnostics
 from ..text.names import same_name
 from ..text.source import Source, Span
 from ..text.suggestions import misspelled_names, suggest
-from ..text.yaml.nodes import Fields, Items, Node, Scalar, is_expression, is_text, plain, shown
+from ..text.yaml.nodes import (
+    Fields,
+    Items,
+    Node,
+    Scalar,
+    flow_text,
+    is_expression,
+    is_text,
+    plain,
+    shown,
+)
 from ..text.yaml.reader import Bounds, documents
 from .foreign_keys import advice_on, reshape_hint
 from .key_schemas import S_NAME, S_TEXT, Json
@@ -57,6 +67,10 @@ class Reader(ABC):
         of keys that are read as what they mean."""
         return self.error_count - self._slips
 
+    def understood(self) -> None:
+        """The last error is about a key that is read as what it means: nothing is unknown."""
+        self._slips += 1
+
     def fields(
         self, spec: MappingSpec, node: Fields, span: Span | None, into: dict[str, Any] | None = None
     ) -> Json:
@@ -68,6 +82,7 @@ class Reader(ABC):
         key.
         """
         values = {} if into is None else into
+        self._gather(spec, node, span)
         meant = self.unknown(spec, node)
         # A key without a meaning may be any of those that are absent.
         understood = len(node.fields.keys() & spec.keys.keys()) + len(meant)
@@ -100,6 +115,35 @@ class Reader(ABC):
                         self.problems.take_back(before)
                         self._slips -= 1
         return values
+
+    def _gather(self, spec: MappingSpec, node: Fields, span: Span | None) -> None:
+        """Read the unknown mappings that are meant to stand in an absent key as if they did, and
+        report them once."""
+        for name, key in spec.keys.items() if node.fields.keys() - spec.keys.keys() else ():
+            if not key.holds or name in node.fields:
+                continue
+            others = [other for other in spec.keys if other not in (name, *node.fields)]
+            strays = [
+                stray
+                for stray, value in node.fields.items()
+                if stray not in spec.keys
+                and isinstance(value, Fields)
+                and not self._meant([stray], others)
+            ]
+            # One key that resembles the absent one is a misspelling of it; branch_a and branch_b
+            # are branches.
+            if len(strays) > 1 or (strays and not self._meant(strays, [name])):
+                node.replace_by(node.gathered(strays, name))
+                hint = f"write: {spec.name}: {flow_text(node)}"
+                message = f"{spec.name} needs {name!r}"
+                self.error(f"{self.layer}.missing-key", message, span, hint)
+                self.understood()
+
+    def _meant(self, unknown: Sequence[str], absent: Sequence[str]) -> bool:
+        """Whether one of the ``unknown`` keys means one of the ``absent`` ones."""
+        return bool(misspelled_names(unknown, absent)) or any(
+            right in absent for name in unknown for right in self.slips.get(name, ())
+        )
 
     def unknown(self, spec: MappingSpec, node: Fields) -> dict[str, str]:
         """Report each key that ``spec`` does not have. Returns those that are slips, by the keys that

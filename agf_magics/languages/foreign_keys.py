@@ -71,6 +71,9 @@ def advice_on(advice: Mapping[str, str], name: str, value: str = "") -> str:
     return text.replace("VALUE", value) if _IN_HINT.fullmatch(value) else text
 
 
+ROOTS: Final = ("ctx", "state", "input", "inputs")
+"""The first names of the paths in placeholders of our other languages and of their peers."""
+
 _NUMBER: Final = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?")
 _IN_HINT: Final = re.compile(r"[\w .<>=!+*/$†|&-]{1,80}")
 """A text without signs that mean something else in the mapping of a hint: ``{{ x }}`` would."""

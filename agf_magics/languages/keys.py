@@ -47,6 +47,9 @@ class Key(NamedTuple):
     author most likely forgot the value."""
     code: str = ""
     """The code of an error about the type of its value, if it is not the layer's ``wrong-type``."""
+    holds: bool = False
+    """Whether unknown mappings beside it are meant to stand in it, if it is absent: the cases of a
+    match."""
     binds: tuple[str, ...] = ()
     """The names that a nested step of a pipeline sees besides ``ctx`` and ``pipe``."""
 

@@ -22,11 +22,13 @@ from tests.shells import only_shell
 
 LEADS_ON = {
     # The author meant something at another place than the caret.
-    "tool without its underscore": "two keys are wrong",
     "an agent of agf.parallel that reads another": "two keys are wrong",
     "branches as a list": "the caret marks the first line of a list of several",
     "an apostrophe in a text between apostrophes": "the caret stands after it",
     "nodes as a list": "an edge is missing too",
+    "a name, uses and with": "the hint is the whole step, whose keys stand around the caret",
+    "a kind with a text and its keys beside it": "the hint is the whole step, whose keys stand around the caret",
+    "a kind of node as its key": "the hint replaces the key and its value",
     # The intended text has other errors, or needs something that only the user has.
     "until for exit_condition": "exit_condition reads an agent's field",
     "an execution policy in capitals": "an agf.react has a model",

@@ -409,6 +409,7 @@ def test_two_runs_of_the_value_are_the_same_and_of_another_differ(name: str) -> 
 ARGUMENTS = {
     "half of a character": ('{"x": "\\ud83d"}', '{"x":"�"}'),
     "NaN": ('{"x": NaN}', '{"INVALID_JSON":"{\\"x\\": NaN}"}'),
+    "the text NaN": ('{"args": "NaN", "arguments": {"args": "NaN"}}', '{"args":"NaN","arguments":{"args":"NaN"}}'),
 }
 
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import ast
+import re
 from dataclasses import fields
+from pathlib import Path
 
 from agf_magics.__main__ import ACTS as LINES
 from agf_magics.commands import magics as commands
+from agf_magics.commands.line import Command
 from agf_magics.limits.limits import LIMITS, Limits
 from agf_magics.settings.settings import Settings
 
@@ -60,3 +64,52 @@ def test_each_limit_with_an_option_has_it_wherever_a_run_starts() -> None:
 def test_each_limit_is_a_field_of_limits_and_a_setting() -> None:
     assert {row.name for row in LIMITS} == {field.name for field in fields(Limits) if field.init}
     assert {row.setting for row in LIMITS} <= {field.name for field in fields(Settings)}
+
+
+# --- the options that code reads ---
+
+PACKAGE = Path(commands.__file__).parents[1]
+FLAG = re.compile(r"--[a-z][a-z-]*")
+
+
+def flags_in(code: ast.AST) -> set[str]:
+    """The options that are written in code."""
+    constants = (node.value for node in ast.walk(code) if isinstance(node, ast.Constant))
+    return {value for value in constants if isinstance(value, str) and FLAG.fullmatch(value)}
+
+
+def flags_of(line: Command) -> set[str]:
+    return {option.flag for option in line.options}
+
+
+def unknown_flags(tree: ast.AST) -> dict[str, set[str]]:
+    """The options that the method of a magic reads and its command does not have, by the name of the command."""
+    read = {
+        decorator.args[0].attr: flags_in(function)
+        for function in ast.walk(tree)
+        if isinstance(function, ast.FunctionDef)
+        for decorator in function.decorator_list
+        if isinstance(decorator, ast.Call)
+        and isinstance(decorator.func, ast.Name)
+        and decorator.func.id == "takes"
+        and isinstance(decorator.args[0], ast.Attribute)
+    }
+    unknown = {name: flags - flags_of(getattr(commands, name)) for name, flags in read.items()}
+    return {name: flags for name, flags in unknown.items() if flags}
+
+
+def test_a_magic_reads_options_of_its_command() -> None:
+    wrong = "@takes(magics.DRAW)\ndef draw(self, parsed):\n    return parsed.word('--save'), parsed.word('--zebra')\n"
+    assert unknown_flags(ast.parse(wrong)) == {"DRAW": {"--zebra"}}
+    for path in sorted((PACKAGE / "notebook" / "magics").glob("*.py")):
+        assert unknown_flags(ast.parse(path.read_text("utf-8"))) == {}, path.name
+
+
+def test_what_code_reads_is_an_option() -> None:
+    paths = [*(PACKAGE / "notebook").rglob("*.py"), *(PACKAGE / "commands").rglob("*.py")]
+    tables = {"magics.py", "options.py", "command_line.py", "line.py"}
+    read = set[str]().union(
+        *(flags_in(ast.parse(path.read_text("utf-8"))) for path in paths if path.name not in tables)
+    )
+    listed = set[str]().union(*map(flags_of, commands.COMMANDS.values()))
+    assert read - listed.union(*(flags_of(line) for line, _ in LINES.values())) == set()

@@ -21,6 +21,9 @@ NOT_A_FIX = {
     "an agent of agf.parallel that reads another": "two keys are wrong",
     "until for exit_condition": "exit_condition reads an agent's field",
     "an execution policy in capitals": "an agf.react has a model",
+    "a name, uses and with": "the hint is the whole step, whose keys stand around the caret",
+    "a kind with a text and its keys beside it": "the hint is the whole step, whose keys stand around the caret",
+    "a kind of node as its key": "the hint replaces the key and its value",
     "an assignment of Python": "the caret is at the sign, and the whole line is wrong",
 }
 """Mistakes whose hint says what to write, and no edit at the caret is the whole cure, with the reason."""

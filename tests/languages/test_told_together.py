@@ -39,6 +39,20 @@ PIPELINE: dict[str, tuple[str, str, str]] = {
     "a key beside its kind": ("transform: {value: '1'}\n  output: x", "pipeline.step-shape", "output"),
     "a step that is a text": ("transform", "pipeline.step-shape", "transform"),
     "a step without keys": ("transform: ctx.a", "pipeline.wrong-type", "ctx.a"),
+    "a kind with a text, and its keys beside it": ("tool: use\n  args: {x: 1}", "pipeline.step-shape", "tool"),
+    "a step of GitHub Actions": ("name: use it\n  uses: use\n  with: {x: 1}", "pipeline.step-shape", "uses"),
+    "a step with a type": ("type: tool\n  name: use\n  args: {x: 1}", "pipeline.step-shape", "type"),
+    "a command with its name": ("name: list\n  run: ls -l", "pipeline.step-shape", "run"),
+    "cases without cases": (
+        "match: {on: \"'a'\", a: {pipeline: q}}",
+        "pipeline.missing-key",
+        "match",
+    ),
+    "branches without branches": (
+        "parallel: {a: {transform: {value: '1'}}, b: {transform: {value: '2'}}, collect: {transform: {value: pipe.a}}}",
+        "pipeline.missing-key",
+        "parallel",
+    ),
     "a missing key": ("transform: {output: y}", "pipeline.missing-key", "transform"),
     "a missing policy": (
         "for_each: {over: '[1]', do: {transform: {value: item}}, collect: {transform: {value: pipe}}}",
@@ -93,6 +107,9 @@ PLAN: dict[str, tuple[str, str, str]] = {
     "a misspelt key": ("{_tool: use, x: 1, _outputPth: $state.a}", "plan.unknown-key", "_outputPth"),
     "a misspelt tool key": ("{_tol: use, x: 1}", "plan.unknown-key", "_tol"),
     "a key that nothing resembles": ("{_tool: use, x: 1, _zebra: 1}", "plan.unknown-key", "_zebra"),
+    "the tool without an underscore": ("{tool: use, x: 1}", "plan.bad-call", "tool"),
+    "the tool at another key": ("{uses: use, x: 1}", "plan.bad-call", "uses"),
+    "wrapped arguments": ("{_tool: use, args: {x: 1}}", "flow.unknown-argument", "args"),
     "a call that is a text": ("use", "plan.bad-call", "use"),
     "a call without a tool": ("{x: 1}", "plan.bad-call", "{x: 1}"),
     "a wrong type": ("{_tool: [use]}", "plan.bad-call", "[use]"),
@@ -122,6 +139,14 @@ GRAPH: dict[str, tuple[str, str, str]] = {
     ),
     "an unknown type": ("{type: zebra}", "graph.node-type", "zebra"),
     "a misspelt type": ("{type: pyton, tool: take}", "graph.node-type", "pyton"),
+    "a type as a key": ("{python: take, state_key: g}", "graph.unknown-key", "python"),
+    "a type as the key around a node": (
+        "{tool: {tool: use, variables: {x: 1}, state_key: h}}",
+        "graph.unknown-key",
+        "tool",
+    ),
+    "no type": ("{tool: use, variables: {x: 1}, state_key: i}", "graph.missing-key", "tool"),
+    "the tool at a key of GitHub Actions": ("{type: python, uses: take, state_key: j}", "graph.unknown-key", "uses"),
     "a node that is a text": ("take", "graph.node-shape", "take"),
     "a missing key": ("{type: tool}", "graph.missing-key", "NODE"),
     "a wrong type": ("{type: tool, tool: [use]}", "graph.wrong-type", "[use]"),
@@ -308,6 +333,58 @@ def test_a_misspelt_key_without_a_value_is_one_problem_of_an_edge() -> None:
 
 
 HIDDEN: dict[str, tuple[str, list[Found]]] = {
+    "a step of a pipeline as a call": (
+        "- {tool: use, args: {x: $state..a}, output: y}\n- {name: nope, arguments: {x: 1}}",
+        [
+            ("plan.bad-call", "tool"),
+            ("flow.unknown-argument", "args"),
+            ("plan.bad-reference", "."),
+            ("flow.unknown-argument", "output"),
+            ("plan.bad-call", "name"),
+            ("flow.unknown-tool", "nope"),
+        ],
+    ),
+    "a step of GitHub Actions as a call": (
+        "- {name: first, uses: use, with: {x: 1}, if: $input.a, needs: [a]}",
+        [
+            ("flow.unknown-argument", "name"),
+            ("plan.bad-call", "uses"),
+            ("flow.unknown-argument", "with"),
+            ("flow.unknown-argument", "if"),
+            ("flow.unknown-argument", "needs"),
+        ],
+    ),
+    "labels and words of other languages beside a step": (
+        "pipeline: p\nsteps:\n- name: first\n  tool: {name: use, args: {x: 1}}\n  needs: b\n  if: ctx.a\n  retry: 3",
+        [
+            ("pipeline.step-shape", "name"),
+            ("pipeline.step-shape", "needs"),
+            ("pipeline.step-shape", "if"),
+            ("pipeline.step-shape", "retry"),
+        ],
+    ),
+    "a task of Airflow": (
+        "pipeline: p\nsteps:\n- task_id: a\n  python_callable: nope\n  op_kwargs: {x: 1}\n  trigger_rule: all_done",
+        [
+            ("pipeline.step-shape", "python_callable"),
+            ("flow.unknown-tool", "nope"),
+            ("pipeline.step-shape", "trigger_rule"),
+        ],
+    ),
+    "branches beside a misspelt collect": (
+        "pipeline: p\nsteps:\n- parallel:\n    branch_a: {transform: {value: ctx.a +}}\n"
+        "    branch_b: {tool: {name: nope}}\n    colect: {transform: {value: pipe.branch_a}}",
+        [
+            ("pipeline.missing-key", "parallel"),
+            ("r1.syntax", "+"),
+            ("flow.unknown-tool", "nope"),
+            ("pipeline.unknown-key", "colect"),
+        ],
+    ),
+    "a reference without its sign behind a tool without an underscore": (
+        "- {tool: use, x: input.name}\n- {_tool: use, x: input.csv}",
+        [("plan.bad-call", "tool"), ("plan.no-dagger", "input.name")],
+    ),
     "config and steps": (
         "id: agf.sequential\nConfig:\n  Steps:\n  - {agent: nobody}\n  output_from: nope",
         [
@@ -386,19 +463,20 @@ HIDDEN: dict[str, tuple[str, list[Found]]] = {
         [("policy.schema", "agnt"), ("flow.unknown-agent", "nobody")],
     ),
 }
-"""Policies with a mistake around others, and all of their problems."""
+"""Pipelines, plans and policies with a mistake around others, and all of their problems."""
 
 
 @pytest.mark.parametrize("title", HIDDEN)
 def test_a_mistake_around_others_hides_none(title: str) -> None:
     text, problems = HIDDEN[title]
-    assert told(text, "policy") == problems
+    language = "pipeline" if text.startswith("pipeline") else "plan" if text.startswith("-") else "policy"
+    assert told(text, language) == problems
 
 
 @pytest.mark.parametrize(
     ("step", "hint"),
     [
-        ("run: ls -l", "write: shell: {command: …}"),
+        ("run: ls -l", "write: shell: {command: ls -l}"),
         ("if: ctx.n > 1\n  then: 1", "match runs a pipeline by a value"),
         ("match: {on: pipe, a: q, cases: {b: {pipeline: q}}}", "indent a case below cases: a: {pipeline: NAME}"),
         (

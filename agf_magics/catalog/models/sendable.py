@@ -11,22 +11,33 @@ import json
 from typing import Any, NoReturn
 
 from ...text.whole_text import whole_text
-from .messages import Offered, Request
+from .messages import Message, Offered, Request
 
 UNREADABLE = "INVALID_JSON"
 """The key under which pydantic-ai sends arguments that are not JSON."""
-
-_ARGUMENTS = frozenset({"arguments", "args"})
 
 
 def sendable(request: Request) -> Request:
     """``request`` with the repairs; the same object if it needs none."""
     return request._replace(
-        messages=[_sendable(message) for message in request.messages],
+        messages=[_message(message) for message in request.messages],
         instructions=whole_text(request.instructions),
         tools=tuple(Offered(*map(_sendable, tool)) for tool in request.tools),
         schema=_sendable(request.schema),
     )
+
+
+def _message(message: Message) -> Any:
+    """A message with the repairs. Only the arguments of a call as a whole may be the text of JSON:
+    an argument of the name ``args`` is a value."""
+    repaired = _sendable(message)
+    kept = repaired.get("kept", {}).get("parts", ())
+    calls = (("arguments", repaired.get("calls", ())), ("args", kept))
+    for name, parts in calls:
+        for part in parts:
+            if isinstance(part.get(name), str) and not _is_json(part[name]):
+                part[name] = {UNREADABLE: part[name]}
+    return repaired
 
 
 def _sendable(value: Any) -> Any:
@@ -35,14 +46,7 @@ def _sendable(value: Any) -> Any:
     if isinstance(value, list):
         return [_sendable(part) for part in value]
     if isinstance(value, dict):
-        return {_sendable(name): _argument(name, part) for name, part in value.items()}
-    return value
-
-
-def _argument(name: str, value: Any) -> Any:
-    value = _sendable(value)
-    if name in _ARGUMENTS and isinstance(value, str) and not _is_json(value):
-        return {UNREADABLE: value}
+        return {_sendable(name): _sendable(part) for name, part in value.items()}
     return value
 
 

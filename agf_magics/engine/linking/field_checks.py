@@ -22,7 +22,7 @@ from ...text.source import Span
 from ...text.suggestions import join_hints, misspelled_names, suggest
 from .linked import accepts_of, interface_of
 
-WRAPPERS = frozenset({"args", "arguments", "kwargs"})
+WRAPPERS = frozenset({"args", "arguments", "kwargs", "parameters", "params", "with"})
 """Keys under which other programs write the arguments of a call."""
 
 
@@ -117,17 +117,12 @@ def check_arguments(step: Invoke, tool: Tool, problems: Diagnostics) -> None:
         return
     spans = dict(names)
     wrapped = WRAPPERS & spans.keys() - takes.parameters.keys() if not takes.more else ()
-    for name in wrapped:
-        message = f"tool {tool.name!r} has no argument {name!r}"
-        hint = f"it takes {takes.takes}"
-        hint = f"write the arguments themselves, without {name}:; {hint}"
-        problems.error("flow.unknown-argument", message, spans[name], hint)
-    if wrapped:
-        return
     for name, span in spans.items():
         if name not in takes.parameters and not takes.more:
             elsewhere = getattr(step.args, "unknown_hint", lambda name: "")
             near = suggest(name, takes.parameters, given=spans) or elsewhere(name)
+            if name in wrapped:
+                near = f"write the arguments themselves, without {name}:"
             hints = join_hints(near, f"it takes {takes.takes or 'none'}")
             message = f"tool {tool.name!r} has no argument {name!r}"
             problems.error("flow.unknown-argument", message, span, hints)
@@ -140,7 +135,7 @@ def check_arguments(step: Invoke, tool: Tool, problems: Diagnostics) -> None:
                 problems.add(replace(wrong, span=place, hint=meant_as))
     # The right name of a misspelt argument is not reported as missing, too.
     misspelled = misspelled_names(spans.keys() - takes.parameters.keys(), takes.parameters)
-    for name, parameter in takes.parameters.items():
+    for name, parameter in takes.parameters.items() if not wrapped else ():
         is_passed = name in spans or name in step.exchange.extra_arguments
         is_required = parameter.default is parameter.empty
         if is_required and not is_passed and name not in misspelled:

@@ -15,7 +15,13 @@ from ...text.suggestions import misspelled_names, suggest
 from ...text.yaml.nodes import Fields, Items, Node, Scalar, shown
 from ...values.value import Value
 from ..scan import parse_at
-from .expressions.condition import Condition, condition, format_condition, parse_condition
+from .expressions.condition import (
+    Condition,
+    condition,
+    format_condition,
+    needs_prefix,
+    parse_condition,
+)
 from .expressions.reading import ROOT, Reader
 from .expressions.tokens import Bare
 from .state import CHOSEN_ROUTES, ROUTE
@@ -165,7 +171,7 @@ def read_condition(reader: Reader, text: Scalar) -> Expr | None:
         return None
     before = reader.error_count
     for comparison in read.comparisons():
-        if comparison.left.prefixed:
+        if comparison.left.prefixed and not needs_prefix(comparison.left.names):
             _refuse_prefix(reader, text, comparison.left.start, read)
         if isinstance(comparison.right, Bare):
             _check_bare(reader, text, comparison.right, read)

@@ -7,7 +7,7 @@ from functools import partial
 
 from ...flow.protocols import Name
 from ...text.suggestions import misspelled_names, suggest
-from ...text.yaml.nodes import Fields, Node, shown
+from ...text.yaml.nodes import Fields, Node, flow_text, shown
 from ..refused import with_refused_arguments
 from .expressions.reading import NotBuilt, Reader
 from .nodes.builder_contract import BuiltNode, FieldValues, NodeSite
@@ -29,11 +29,11 @@ def build(reader: Reader, node: Node, site: NodeSite) -> BuiltNode | None:
             "graph.node-shape", f"a node must be a mapping, got {shown(node)}", node.span, hint
         )
         return None
+    before = reader.lost
     kind = _kind(reader, node, site)
     if kind is None:
         return None
     spec = NODES[kind]
-    before = reader.lost
     fields = reader.fields(spec, node, site.span)
     count = len(reader.problems)
     is_lost = reader.lost > before
@@ -53,7 +53,12 @@ def build(reader: Reader, node: Node, site: NodeSite) -> BuiltNode | None:
 
 
 def _kind(reader: Reader, node: Fields, site: NodeSite) -> str | None:
-    """The kind of a node, also if its key is misspelt; None after an error."""
+    """The kind of a node, also if its key is misspelt, or if the kind is the key; None after an
+    error. A node without a kind is read as the one that its other keys fit."""
+    for word in _AS_KEY if "type" not in node.fields else ():
+        if word in node.fields and (_AS_KEY[word] or isinstance(node.fields[word], Fields)):
+            _read_kind_as_key(reader, node, word)
+            break
     written = node.fields.get("type") or _misspelt_type(node)
     kind = written or Name("llm", site.span)
     allowed = IN_A_MAP if site.inside else NODES
@@ -71,8 +76,30 @@ def _kind(reader: Reader, node: Fields, site: NodeSite) -> str | None:
             message = f"a node without type is an llm, which has no {key!r}"
             hint = f"add {', or '.join(f'type: {name}' for name in fitting)}"
             reader.error("graph.missing-key", message, place.span, hint)
-            return None
+            if len(fitting) == 1:
+                reader.understood()
+            return fitting[0]
     return kind.text
+
+
+def _read_kind_as_key(reader: Reader, node: Fields, word: str) -> None:
+    """Report a kind that is written as a key, ``{python: take}`` or ``{python: {tool: take}}``, and
+    change the node to what it means, so that it hides nothing (decision D287)."""
+    written = node.keys[word]
+    value = node.fields[word]
+    own = NODES[word].keys
+    body = Fields({_AS_KEY[word]: value}, {_AS_KEY[word]: written}, node.whole)
+    has_keys = isinstance(value, Fields) and not value.fields.keys().isdisjoint(own)
+    if isinstance(value, Fields) and (has_keys or not _AS_KEY[word]):
+        body = value
+    entries = ", ".join(f"{name}: {flow_text(inner)}" for name, inner in body.fields.items())
+    message = f"a node has no key {word!r}: it is a node type"
+    reader.error("graph.unknown-key", message, written.span, f"write type: {word}, {entries}")
+    reader.understood()
+    fields = {name: inner for name, inner in node.fields.items() if name != word}
+    keys = {name: key for name, key in node.keys.items() if name != word}
+    meant = {"type": written, **body.fields, **fields}
+    node.replace_by(Fields(meant, {"type": written, **body.keys, **keys}, node.whole))
 
 
 def _misspelt_type(node: Fields) -> Node | None:
@@ -82,6 +109,21 @@ def _misspelt_type(node: Fields) -> Node | None:
     )
     return next(map(node.fields.__getitem__, slips), None)
 
+
+_AS_KEY: Mapping[str, str] = {
+    "python": "tool",
+    "tool_call": "tool",
+    "llm": "prompt",
+    "router": "prompt",
+    "subgraph": "graph",
+    "interrupt": "message",
+    "passthrough": "output",
+    "map": "node",
+    "tool": "",
+    "agent": "",
+}
+"""The kinds of nodes, each with the key that its value may mean if the kind is the key; empty: only a
+mapping of the node's keys may stand there."""
 
 ALIASES: Mapping[str, str] = {
     "function": "write type: python to call a function",

@@ -23,6 +23,7 @@ from ...text.yaml.nodes import (
     Items,
     Node,
     Scalar,
+    braced,
     every_node,
     flow_text,
     is_text,
@@ -34,6 +35,7 @@ from .. import documents
 from ..foreign_keys import advice_on
 from ..keys import Key, MappingSpec
 from . import lookalikes
+from .foreign_steps import foreign_step
 from .r1 import R1, parse
 from .r1.nodes import Lit, Path, nodes_in
 from .scope import Scope
@@ -179,6 +181,8 @@ class Reader(documents.Reader):
         None if they are not known, after an error."""
         words = [key for name, key in node.keys.items() if name != TITLE.name]
         kinds = self.grammar.kinds
+        if foreign := self._foreign(node, words):
+            return foreign
         if len(words) != 1:
             self._not_one(node, words)
             first = [key for key in words if key.text in kinds]
@@ -203,6 +207,29 @@ class Reader(documents.Reader):
             return key, body
         self._no_keys(key, body)
         return None
+
+    def _foreign(self, node: Fields, words: list[Scalar]) -> tuple[Scalar, Fields] | None:
+        """The kind and the keys of a step of another program, after errors; None: it is none."""
+        is_alone = len(words) == 1
+        kinds = self.grammar.kinds
+        step = None if is_alone and words[0].text in kinds else foreign_step(node, kinds)
+        if step is None:
+            return None
+        if is_alone:
+            message = f"no step kind {words[0].text!r}"
+            self.error("pipeline.step-kind", message, words[0].span, step.hint)
+        else:
+            message = "a step is a mapping with one key, its kind"
+            self.error("pipeline.step-shape", message, step.kind.span, step.hint)
+        self.understood()
+        own = f"the keys of {step.kind.text} are {', '.join(kinds[step.kind.text].keys)}"
+        for key in step.unread:
+            self.no_key(key, advice_on(self.advice, key.text, node.fields[key.text].text) or own)
+        return step.kind, step.body
+
+    def no_key(self, key: Scalar, hint: str) -> None:
+        """Report a key that no step has."""
+        self.error("pipeline.step-shape", f"a step has no key {key.text!r}", key.span, hint)
 
     def _no_keys(self, word: Scalar, body: Node) -> None:
         """Report a kind whose value is not a mapping of its keys."""
@@ -238,14 +265,19 @@ class Reader(documents.Reader):
             )
         elif kind_keys:
             (kind,) = kind_keys
-            extra = next(key for key in words if key is not kind)
+            body = node.inner(kind.text)
+            own = kinds[kind.text].keys
             hint = f"indent the keys of {kind.text} below it, or write {kind.text}: {{...}}"
-            message = f"{extra.text!r} must be inside {kind.text!r}"
-            advice = advice_on(self.advice, extra.text, node.fields[extra.text].text)
-            if advice and extra.text not in kinds[kind.text].keys:
-                message = f"a step has no key {extra.text!r}"
-                hint = advice
-            self.error("pipeline.step-shape", message, extra.span, hint)
+            beside = list[Scalar]()
+            for extra in (key for key in words if key is not kind):
+                advice = advice_on(self.advice, extra.text, node.fields[extra.text].text)
+                if advice and (extra.text not in own or extra.text in body.fields):
+                    self.no_key(extra, advice)
+                else:
+                    beside.append(extra)
+            for extra in beside[:1]:  # the hint is about all of them
+                message = f"{extra.text!r} must be inside {kind.text!r}"
+                self.error("pipeline.step-shape", message, extra.span, hint)
         else:
             foreign = (_ELSEWHERE[key.text] for key in words if key.text in _ELSEWHERE)
             near = next(foreign, None) or suggest(next(iter(node.fields), ""), kinds, "step kinds")
@@ -268,7 +300,8 @@ class Reader(documents.Reader):
         is_foreign = name in self.slips or advice_on(self.advice, name)
         if spec.name == "match" and not is_foreign and not misspelled_names([name], spec.keys):
             return f"indent a case below cases: {name}: {{pipeline: NAME}}"
-        if spec.name == "parallel" and isinstance(value, Fields):
+        is_slip = misspelled_names([name], spec.keys)
+        if spec.name == "parallel" and isinstance(value, Fields) and not is_slip:
             return "indent a branch below branches:"
         other_kinds = [step.name for step in kinds.values() if name in step.keys]
         return f"{name!r} is a key of {', '.join(other_kinds)}; {hint}" if other_kinds else hint
@@ -284,7 +317,13 @@ class Reader(documents.Reader):
         )
 
     def wrong_type(self, node: Node, key: Key, hint: str | None = None) -> None:
-        if isinstance(node, Items) and key.name == "over":
+        inner = braced(node)
+        inner = inner if lookalikes.is_readable(inner, self.scope) else ""
+        if inner and key.takes.word == "template":
+            hint = f'put quotes around the braces: {key.name}: "{{{inner}}}"'
+        elif inner:
+            hint = f"write: {key.name}: {inner}"
+        elif isinstance(node, Items) and key.name == "over":
             hint = f"write: items: {flow_text(node)}"
         elif isinstance(node, Items) and key.takes.word == "branches":
             hint = f"name each branch: branches: {_as_branches(node)}"
@@ -325,6 +364,7 @@ class Reader(documents.Reader):
     def literal(self, node: Node, key: Key) -> Constant | Computed:
         """A literal value. Text in it that looks like an expression is reported (decision P21)."""
         before = self.error_count
+        is_braced = False
         for inner in every_node(node):
             if inner.is_expr:
                 hint = (
@@ -334,6 +374,13 @@ class Reader(documents.Reader):
                 self.error(
                     "pipeline.nested-expr", "!expr inside a list or mapping", inner.span, hint
                 )
+            elif (name := braced(inner)) and lookalikes.is_expression(name, self.scope):
+                is_braced = True
+                message = f"{key.name!r} has a mapping: braces without quotes are YAML's"
+                hint = f"write: {lookalikes.with_tag(name)}"
+                if inner is not node:
+                    hint = "make the whole value one expression, with !expr"
+                self.literal_path(message, inner.span, hint, "")
             elif (
                 is_text(inner)
                 and not self.grammar.yaml_is_broken
@@ -348,6 +395,8 @@ class Reader(documents.Reader):
                 )
                 store = "" if inner is node and key.name == lookalike.store else lookalike.store
                 self.literal_path(message, inner.span, hint, store)
+        if is_braced:  # told: it does not fit the tool either
+            return Computed(node.span, lambda frame: plain(node))
         return (
             Constant(node.span, plain(node))
             if self.error_count == before

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from ...text.diagnostics import DefinitionError, Diagnostic
 from ...text.source import Source, Text
+from ..file_texts import FILE
 from . import r1
 from .r1.nodes import STORES, Arithmetic, Lit, Node, Path, nodes_in
 from .r1.written import concatenation, literal, spelling
@@ -22,10 +23,6 @@ LONGEST = 1_000
 
 _WORD = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.\w+)*", re.ASCII)
-_FILE = re.compile(
-    r"[\w./ -]{1,500}\.(?i:png|jpe?g|gif|webp|svg|pdf|txt|md|rst|html?|xml|csv|tsv|xlsx?|parquet|jsonl?"
-    r"|ya?ml|toml|ini|log|db|sqlite|zip|gz|py|ipynb|docx?|pptx?|mp3|mp4|wav)"
-)
 _ANY_BRACES = re.compile(r"\{\{?([^{}]*)\}\}?")
 _SIGN = re.compile(
     r"\s*(?:\$\{?(?:\{\s*)?|\{\{\s*)(?:(?:ctx|inputs?|vars|params|env)\.)?([A-Za-z_]\w*)((?:\.\w+)*)"
@@ -100,7 +97,7 @@ def _has_hole(text: str, scope: Scope) -> bool:
 def is_file_name(text: str, scope: Scope) -> bool:
     """Whether ``text`` is the name of a file: ``totals.json`` is, even if there is a store
     ``totals``, but ``item.json`` is not."""
-    return bool(_FILE.fullmatch(text)) and text.partition(".")[0] not in scope.names.roots
+    return bool(FILE.fullmatch(text)) and text.partition(".")[0] not in scope.names.roots
 
 
 def _is_path(text: str, scope: Scope) -> bool:

@@ -122,7 +122,7 @@ STEPS: Mapping[str, MappingSpec] = {
             "match",
             "Runs the pipeline whose label a value has.",
             Key("on", EXPRESSION, "The value whose text selects the case.", required=True),
-            Key("cases", CASES, "The pipelines by label.", required=True),
+            Key("cases", CASES, "The pipelines by label.", required=True, holds=True),
             Key("default", TARGET_OF_CASE, "The pipeline for every other value.", null=True),
             _OUTPUT,
         ),
@@ -172,7 +172,13 @@ STEPS: Mapping[str, MappingSpec] = {
                 ON_ERROR,
                 "What happens when a branch fails (abort when left out).",
             ),
-            Key("branches", BRANCHES, "The steps by name; all run at once.", required=True),
+            Key(
+                "branches",
+                BRANCHES,
+                "The steps by name; all run at once.",
+                required=True,
+                holds=True,
+            ),
             Key(
                 "collect",
                 STEP,

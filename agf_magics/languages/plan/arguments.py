@@ -123,8 +123,12 @@ class Arguments(NamedArguments):
 
     def unknown_hint(self, name: str) -> str:
         """The advice for an unknown argument that is a key of calls in another language."""
-        # `output` has a warning of its own.
-        if (key := f"{CALL.prefix}{name}") in CALL.keys and name != "output":
+        if name == "output":
+            text = str(self.call.authored.get(name))
+            path = f"$state.{text}" if text.isidentifier() else text.replace(DAGGER, "$")
+            return f"write _outputPath: {path}" if path.startswith("$") else ""
+        core = name.replace("_", "").lower()
+        if key := next((key for key in CALL.keys if key[1:].lower() == core), ""):
             return f"write {key}:"
         return advice_on(Reader.advice, name).replace(DAGGER, "$")
 

@@ -19,6 +19,7 @@ from ...text.suggestions import misspelled_names, suggest
 from ...text.yaml.nodes import Fields, Items, Node, flow_text, is_text, plain
 from ...values.value import Value
 from ..documents import is_nothing
+from ..foreign_keys import ELSEWHERE
 from .calls import Argument, Call, CallContext, Output
 from .log.destinations import Alternatives, parse_output
 from .log.reference import KIND, canonical
@@ -42,9 +43,8 @@ class CallReader:
         fields = reader.fields(CALL, node, node.span)
         delegate: Name | None = fields.get("_delegate")
         activity: str | None = fields.get("_activity")
-        tool: Name | None = fields.get("_tool") or delegate
+        tool: Name | None = fields.get("_tool") or delegate or self.no_tool()
         if tool is None:
-            self.no_tool()
             return None
         schema = reader.tools.get(tool.text)
         written: Node | None = fields.get("_outputPath")
@@ -83,24 +83,31 @@ class CallReader:
             hint = f"make it one of calls:, with _outputPath: {store}, and pass {store} here"
             self.reader.warn("plan.literal-reference", message, self.node.keys[name].span, hint)
 
-    def no_tool(self) -> None:
-        """Report a call without a tool, unless the key is misspelt, which is reported."""
+    def no_tool(self) -> Name | None:
+        """Report a call without a tool, unless the key is misspelt, which is reported. Returns the
+        tool that another key names."""
         node = self.node
         unknown = [
             name for name in node.fields if name.startswith(CALL.prefix) and name not in CALL.keys
         ]
-        if "_tool" not in node.fields and "_tool" not in misspelled_names(unknown, CALL.keys):
-            slip = node.keys.get("tool")
-            named = node.text_at("tool")
-            only = next(iter(node.fields), "")
-            hint = f"write _tool: {named}" if named else "add _tool: NAME"
-            if len(node.fields) == 1 and isinstance(node.fields[only], Fields):  # TOOL: {…}
-                hint = f"write {self.meant_call(only, node.inner(only))}"
-            path = node.text_at("output")
-            hint += f", _outputPath: {path}" if self.reader.begins(path) == "reference" else ""
-            self.error(
-                "plan.bad-call", "a call needs '_tool'", slip.span if slip else node.span, hint
-            )
+        if "_tool" in node.fields or "_tool" in misspelled_names(unknown, CALL.keys):
+            return None
+        has_wrapped = any(ELSEWHERE.get(name) == "args" for name in node.fields)
+        named_by = _NAMING if has_wrapped else _NAMING[:-1]
+        slip = next((key for key in named_by if is_text(node.fields.get(key))), "")
+        named = node.text_at(slip)
+        only = next(iter(node.fields), "")
+        hint = f"write _tool: {named}" if named else "add _tool: NAME"
+        if len(node.fields) == 1 and isinstance(node.fields[only], Fields):  # TOOL: {…}
+            hint = f"write {self.meant_call(only, node.inner(only))}"
+        place = node.keys.get(slip or "tool", node)
+        self.error("plan.bad-call", "a call needs '_tool'", place.span, hint)
+        if not named:
+            return None
+        # It is read as what it means, so that it hides nothing (decision D287).
+        self.reader.understood()
+        node.replace_by(node.renamed(slip, "_tool"))
+        return Name(named, node.fields["_tool"].span)
 
     def meant_call(self, word: str, body: Fields) -> str:
         """The call that ``TOOL: {…}`` means, or the step of a pipeline, ``tool: {name: TOOL, …}``."""
@@ -216,6 +223,9 @@ def _path_rule(schema: Mapping[str, Value] | None) -> Mapping[str, Any]:
     return rule if isinstance(rule, dict) else {}
 
 
+_NAMING = ("tool", "function", "action", "call", "uses", "name")
+"""The keys with which other languages name what is called; the last one only beside a mapping of
+arguments."""
 _WRITTEN = re.compile(rf"[†$]({KIND.pattern})")
 
 

@@ -7,6 +7,7 @@ from itertools import chain
 
 from ...text.diagnostics import Diagnostic, Severity
 from ...text.suggestions import suggest
+from ..file_texts import FILE
 from .calls import Call, Template, expressions, reads
 from .document import Document
 from .log.destinations import Destination, overlap
@@ -111,7 +112,11 @@ def _suspects(
             (suspect.kind, suspect.first) in named
             or exists(Reference(suspect.kind, (suspect.first,)), needs.log, None)
             or (suspect.marked and suspect.kind == "input")  # no text has the fields of the input
-            or (suspect.form == "whole" and suspect.kind == "state")
+            or (
+                suspect.form == "whole"
+                and suspect.kind in ("state", "input")
+                and not FILE.fullmatch(suspect.text)
+            )
         )
         if exists_now and suspect.text not in reported:
             reported.add(suspect.text)

@@ -8,9 +8,10 @@ from typing import Any
 
 from ...text.diagnostics import Diagnostics
 from ...text.yaml.nodes import Scalar
+from ..foreign_keys import ROOTS
 from .operators import COMPARED
 
-_BRACES = re.compile(r"\{{1,3}\s*+([A-Za-z_][A-Za-z0-9_.]*+)\s*+\}{1,3}", re.ASCII)
+_BRACES = re.compile(r"(?:\$(?=\{\{))?\{{1,3}\s*+([A-Za-z_][A-Za-z0-9_.]*+)\s*+\}{1,3}", re.ASCII)
 
 
 def input_field(
@@ -21,7 +22,8 @@ def input_field(
     declared."""
     properties = (schema or {}).get("properties")
     fields = properties if isinstance(properties, Mapping) else None
-    bare = path.removeprefix("parent.").removeprefix("input.")
+    root, dot, field = path.removeprefix("parent.").partition(".")
+    bare = field if dot and root in ROOTS else path.removeprefix("parent.")
     prefixed = bare != path
     is_field = (prefixed or undeclared) if fields is None else bare.partition(".")[0] in fields
     return bare if is_field and bare else None
@@ -40,7 +42,9 @@ def warn_of_braces(
     for match in _BRACES.finditer(node.text):
         # A name that the input has not may be meant as it stands: JSON, LaTeX, an example.
         field = field_of(match[1])
-        if field is None or (filled and match[0].startswith("{{") and field == match[1]):
+        if field is None or (
+            filled and match[0].lstrip("$").startswith("{{") and field == match[1]
+        ):
             continue
         span = node.locate(match.start(), match.end())
         problems.warn(
@@ -50,12 +54,11 @@ def warn_of_braces(
 
 def warn_of_path(node: Scalar, sources: Collection[str], problems: Diagnostics) -> None:
     """Warn of a matcher's constant that looks like a path."""
-    source, _, rest = node.text.partition(".")
-    if (
-        isinstance(node.value, str)
-        and source in sources
-        and re.match(r"(?:input|output)\.\w", rest, re.ASCII)
-    ):
+    inner = node.text.strip("${} ")
+    source, _, rest = inner.partition(".")
+    is_path = source in sources and re.match(r"(?:input|output)\.\w", rest, re.ASCII)
+    is_placeholder = inner != node.text and source in ROOTS and _FIELD.fullmatch(rest)
+    if isinstance(node.value, str) and (is_path or is_placeholder):
         message = f"{node.text!r} is compared as text: a matcher cannot read a path"
         hint = "compare with a constant, or let an agent compare both values and test its output"
         problems.warn("policy.literal-path", message, node.span, hint)
@@ -65,4 +68,5 @@ def warn_of_path(node: Scalar, sources: Collection[str], problems: Diagnostics) 
         problems.warn("policy.literal-path", message, node.span, hint)
 
 
+_FIELD = re.compile(r"[A-Za-z_]\w*(?:\.\w+)*", re.ASCII)
 _COMPARED = re.compile(rf"\A\s*({'|'.join(COMPARED)})\s*(-?[0-9.]+)\s*\Z")

@@ -21,6 +21,7 @@ from ...text.suggestions import suggest
 from ...values.sequences import is_sequence, why_no_sequence
 from ...values.unread import opened
 from ...values.value import Value
+from ..foreign_keys import ROOTS
 from ..scan import Refusal, parse_at
 
 Where = Literal["policy_step", "batch", "condition", "route"]
@@ -177,8 +178,10 @@ def _parse(text: str, where: Where) -> list[Part]:
             message, hint = problem
             start = part.start
             end = part.end
+            if _is_no_path(text, index, part.name):
+                start, end = 0, len(text)
             # an empty name has no character to point at, so the caret is under the dot next to it
-            if not part.name:
+            elif not part.name:
                 start = max(0, part.start - 1)
                 end = min(max(1, part.start), len(text))
             if where == "batch":
@@ -268,7 +271,7 @@ def _parts(text: str) -> list[Part]:
 def _part_problem(text: str, parts: Sequence[Part], index: int) -> tuple[str, str] | None:
     """The message and the hint for an invalid part; None: the part is valid."""
     name = parts[index].name
-    if len(parts) == 1 or (index == 0 and not NAME.fullmatch(name) and len(text.split()) > 1):
+    if len(parts) == 1 or _is_no_path(text, index, name):
         message = f"{shorten(text)!r} is not a path" if text else "an empty text is not a path"
         return message, CONSTANT
     if index == 1 and name not in DIRECTIONS:
@@ -299,6 +302,11 @@ def _part_problem(text: str, parts: Sequence[Part], index: int) -> tuple[str, st
     return f"{shorten(name)!r} is not a field name", hint
 
 
+def _is_no_path(text: str, index: int, name: str) -> bool:
+    """Whether the whole text is something else than a path: a sentence."""
+    return index == 0 and not NAME.fullmatch(name) and len(text.split()) > 1
+
+
 def _probable_path(text: str) -> str | None:
     """The path that its author probably meant: without the marks of other languages."""
     bare = text.strip(" \t\r\n${}=!?#@'\"").lstrip(".")
@@ -306,6 +314,9 @@ def _probable_path(text: str) -> str | None:
     bare = re.sub(r"(?<=[A-Za-z0-9_])\[]", ".[]", bare)
     bare = re.sub(r"\.?\[[\"']([A-Za-z0-9_]+)[\"']]", r".\1", bare)
     bare = ".".join(map(str.strip, bare.split(".")))
+    root, _, field = bare.partition(".")
+    if bare != text and root in ROOTS and "." not in field:  # a placeholder of another language
+        bare = f"{PARENT}.input.{field}"
     parts = _parts(bare)
     is_path = len(parts) > 2 and not any(
         _part_problem(bare, parts, index) for index in range(len(parts))

@@ -139,7 +139,7 @@ class Policy:
         """The paths of a mapping, by the fields of the call ``id`` that they fill."""
         paths = {}
         for name, text in mapping.fields.items() if isinstance(mapping, Fields) else ():
-            if not is_text(text):
+            if not is_text(text) or text.is_expr:
                 continue
             try:
                 paths[name] = parse_path(text, where)

@@ -186,6 +186,15 @@ def is_text(node: Node | None) -> TypeGuard[Scalar]:
     return node is not None and type(node.value) is str
 
 
+def braced(node: Node) -> str:
+    """The text in braces without quotes, ``{ctx.name}``, which YAML reads as a mapping without a
+    value; empty: it is anything else."""
+    if not isinstance(node, Fields) or len(node.fields) != 1:
+        return ""
+    ((name, value),) = node.fields.items()
+    return name if value.value is None and not value.text else ""
+
+
 def is_expression(node: Node) -> TypeGuard[Scalar]:
     """Whether ``node`` has the tag !expr."""
     return node.is_expr

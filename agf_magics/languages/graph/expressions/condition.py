@@ -27,6 +27,7 @@ _LEFT = re.compile(r"[a-zA-Z_][\w.]*")
 _OPERATOR = re.compile(r"<=|>=|==|!=|<|>")
 _LONG_OPERATOR = re.compile(r"(?><=|>=|==|!=|<|>)\s*+[<>=]++")
 _JOINING = re.compile(r"(and|or)(?=[\s(]|$)", re.IGNORECASE)
+_JOINS = ("and", "or")
 _NOT = re.compile(r"not\s+\w", re.IGNORECASE)
 _WORD = re.compile(r"[^\s\w]+|\w+|.")
 _LEFT_WORD = re.compile(r"[^\s<>=!]*")
@@ -122,9 +123,11 @@ class _Parser(Scanner):
         match = self.match(_LEFT)
         if match is None:
             self.refuse_left(start)
-        if match[0].lower() in ("and", "or"):
+        if match[0].lower() in _JOINS:
             message = f"expected a comparison before {match[0]!r}"
             hint = "write a comparison on both sides"
+            if self.is_compared(match.end()):
+                hint = f"a key of this name: write state.{match[0]}"
             raise Refusal("graph.unfinished", message, start, match.end(), hint)
         if self.match(_NOT):
             hint = "use the opposite comparison: != for ==, >= for <; for 'not done' write done == false"
@@ -139,6 +142,10 @@ class _Parser(Scanner):
                 "graph.path", f"a name is missing in the path {match[0]!r}", start, self.at, hint
             )
         return Path(names, start, self.at, prefixed)
+
+    def is_compared(self, end: int) -> bool:
+        """Whether an operator follows the name that ends at ``end``."""
+        return bool(_OPERATOR.match(self.source[end : self.end].lstrip()))
 
     def refuse_left(self, start: int) -> NoReturn:
         """Refuse what begins no comparison."""
@@ -275,6 +282,12 @@ class _Parser(Scanner):
             )
 
 
+def needs_prefix(names: tuple[str, ...]) -> bool:
+    """Whether a path on the left may need ``state.`` before it: that of a key with the name
+    ``state``, ``and`` or ``or``."""
+    return names[0] == "state" or (len(names) == 1 and names[0].lower() in _JOINS)
+
+
 def format_condition(node: Condition, prefix: bool = True) -> str:
     """The text of a condition: parsed again it is equal. ``prefix``: whether a path on the right
     keeps its ``state.``.
@@ -293,8 +306,7 @@ def _format_comparison(node: ComparisonNode, keeps_prefix: bool) -> str:
         right = node.right.text if keeps_prefix else node.right.text.removeprefix("state.")
     else:
         right = format_literal(node.right.value)
-    # A key named "state" can only be reached with the prefix.
-    prefix = "state." if node.left.names[0] == "state" else ""
+    prefix = "state." if needs_prefix(node.left.names) else ""
     return f"{prefix}{'.'.join(node.left.names)} {node.operator} {right}"
 
 

@@ -21,7 +21,11 @@ SLIPS: Mapping[str, tuple[str, ...]] = {
     "source": ("from",),
     "target": ("to",),
     "agent": ("identity",),
-    **dict.fromkeys(("name", "function", "call"), ("tool", "function")),
+    **dict.fromkeys(
+        ("name", "function", "call", "func", "uses", "action", "python_callable"),
+        ("tool", "function"),
+    ),
+    **dict.fromkeys(("with", "params", "parameters", "kwargs"), ("variables", "args")),
     **dict.fromkeys(("retry", "retries"), ("max_retries",)),
     **dict.fromkeys(("list", "in", "for_each"), ("over",)),
     **dict.fromkeys(("item", "var"), ("as",)),

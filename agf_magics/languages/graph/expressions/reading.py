@@ -13,9 +13,9 @@ from ....flow.protocols import Expr
 from ....text.diagnostics import DefinitionError, Diagnostic, Diagnostics
 from ....text.shorten import shorten
 from ....text.source import Span, Text
-from ....text.yaml.nodes import Fields, Node, Scalar, every_node, is_text, plain
+from ....text.yaml.nodes import Fields, Node, Scalar, braced, every_node, is_text, plain
 from ... import documents
-from ...documents import is_nothing
+from ...foreign_keys import ROOTS
 from ...keys import Key, MappingSpec
 from ...scan import Refusal, parse_at
 from .key_advice import ADVICE, REPEATED, SLIPS
@@ -24,6 +24,8 @@ from .values import Arithmetic, Expression, Sentence, Unfilled, atoms, parse_tem
 
 _BRACES = re.compile(r"\{\s*+([^{}]*+)\}")
 _WORD = re.compile(r"[A-Za-z_]\w*")
+_FOREIGN = re.compile(rf"((?!state)(?:{'|'.join(ROOTS)}))\.([A-Za-z_][\w.]*+)\s*+")
+"""The path in a placeholder of another language."""
 _STATE_INSIDE = re.compile(r"(?<!^)\bstate\.[A-Za-z_]")
 """A path behind the begin of braces: ``{2 * state.n}``."""
 _CHOICE = re.compile(r"\bif\b.*\belse\b")
@@ -155,8 +157,13 @@ class Reader(documents.Reader):
         ``begin`` of ``text``."""
 
         def warn(code: str, message: str, match: re.Match[str], group: int, hint: str) -> None:
-            place = text.locate(begin + match.start(group), begin + match.end(group))
-            self.warn(code, message, place, hint)
+            self.warn(code, message, place_of(*match.span(group)), hint)
+
+        def place_of(start: int, end: int) -> Span:
+            if part[start - 1 : start] == "{" and part[end : end + 1] == "}":  # {{ ctx.n }}
+                start, end = start - 1, end + 1
+                start -= part[start - 1 : start] == "$"  # ${{ ctx.n }}
+            return text.locate(begin + start, begin + end)
 
         for match in _BRACES.finditer(part):
             word = _WORD.match(match[1])
@@ -167,8 +174,11 @@ class Reader(documents.Reader):
                     hint = "compute it into a key in a node before this one, then write {key} here"
                     message = f"{shorten(match[0])} stays text: nothing is computed here"
                     warn("graph.literal-braces", message, match, 0, hint)
-            elif computed or (word and word[0] in self.known_keys):
-                hint = AT_FIRST if computed else f"write {{state.{match[1]}}}"
+            elif computed or (word and word[0] in self.known_keys) or _FOREIGN.fullmatch(match[1]):
+                meant = match[1].strip()
+                if foreign := _FOREIGN.fullmatch(match[1]):
+                    meant = meant if foreign[1] in self.known_keys else foreign[2]
+                hint = AT_FIRST if computed else f"write {{state.{meant}}}"
                 if _CHOICE.search(match[1]):
                     hint = "an expression has no if: write two edges with condition: and else"
                 message = f"{shorten(match[0])} stays text: it does not begin with state."
@@ -257,7 +267,5 @@ def _in_braces(text: str) -> str | None:
 
 def _braces_as_mapping(node: Node) -> str | None:
     """``{state.x}`` without quotes, which YAML reads as a mapping; None for anything else."""
-    if not isinstance(node, Fields) or len(node.fields) != 1:
-        return None
-    ((name, value),) = node.fields.items()
-    return f"{{{name}}}" if is_nothing(value) and name.startswith("state.") else None
+    name = braced(node)
+    return f"{{{name}}}" if name.startswith("state.") else None

@@ -380,7 +380,8 @@ class Dask:
         if new:
             identity = await self.client.scheduler.identity(n_workers=-1)
             resources = {
-                a: worker.get("resources") or {} for a, worker in identity["workers"].items()
+                address: worker.get("resources") or {}
+                for address, worker in identity["workers"].items()
             }
         self.resources = {address: resources.get(address, {}) for address in threads}
         self._threads = threads
