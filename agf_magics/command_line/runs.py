@@ -45,7 +45,8 @@ from ..lifecycle.scoring.checks import CheckReport, compute_figures
 from ..lifecycle.scoring.scorers import OK, check_column, name_scorers, score_over
 from ..lifecycle.table_runs.table import FIGURES, TABLE, RowTable, check_target
 from ..limits.limits import Limits
-from ..pictures.pages.parts import LiveLine, progress_text
+from ..pictures.pages.live_line import LiveLine
+from ..pictures.pages.parts import progress_text
 from ..settings import settings
 from ..text.diagnostics import DefinitionError, Diagnostic
 from ..text.folder import notebook_folder

@@ -6,10 +6,11 @@ The folder of an editor may be any folder, even a home folder, so reading is bou
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path
-from typing import NamedTuple
+from pathlib import Path, PurePath, PureWindowsPath
+from typing import NamedTuple, TypeVar
 from urllib.parse import unquote, urlparse
 
 from ..languages.ours import recognized_language
@@ -35,12 +36,27 @@ class FolderText(NamedTuple):
     text: str
 
 
-def path_of(uri: str) -> Path | None:
-    """The file of an address; None if the text is in no file."""
+AnyPath = TypeVar("AnyPath", bound=PurePath)
+_HERE = type(Path())
+"""The kind of paths of this machine."""
+
+
+def path_of(uri: str, kind: type[AnyPath] = _HERE) -> AnyPath | None:  # type: ignore[assignment]
+    """The file of an address; None if the text is in no file. ``kind``: the kind of its path, by
+    whose rules the address is read; default: that of this machine.
+
+    >>> path_of("file:///c%3A/flows/a.yaml", PureWindowsPath)
+    PureWindowsPath('c:/flows/a.yaml')
+    """
     parts = urlparse(uri)
     if parts.scheme not in ("file", "vscode-notebook-cell") or not parts.path:
         return None
-    return Path(unquote(parts.path))
+    place = unquote(parts.path)
+    if issubclass(kind, PureWindowsPath):
+        place = place[1:] if re.match("/[A-Za-z]:", place) else place
+        # The authority of a file is a computer; that of the cell of a notebook is not.
+        place = f"//{parts.netloc}{place}" if parts.scheme == "file" and parts.netloc else place
+    return kind(place)
 
 
 def folder_texts(folder: Path) -> Iterator[FolderText]:

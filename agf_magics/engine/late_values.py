@@ -16,6 +16,7 @@ from typing import TypeVar
 from ..catalog import Tool, Transform
 from ..flow.progress import events as ev
 from ..flow.steps import Invoke
+from ..journal.records.failures import error_at
 from ..journal.run_journal import Journal
 from ..text.diagnostics import StepError
 from ..values.unread import LostError, Unread, opened
@@ -137,6 +138,9 @@ def _reused(site: CallSite[Invoke], tool: Tool, journal: Journal) -> tuple[Value
     if result is None:
         journal.rows.not_made(started)
         return None
+    if result.error is not None:
+        journal.write_reused_failure(started, result)
+        raise error_at(result.error, step.place)
     return (journal.write_reused(started, result),)
 
 

@@ -82,10 +82,12 @@ def only_call(step: Step) -> Invoke | None:
 
 
 def heading(step: Step) -> str:
-    """The words for what a step does with its parts: ``each of orders``."""
+    """The words for what a step does with its parts: ``each of orders``; of a run over a table, whose
+    rows no text names: ``each row``."""
     match step:
         case Each():
-            return f"each of {bare(text_of(step.over))}"
+            over = bare(text_of(step.over))
+            return f"each of {over}" if over else f"each {step.label}"
         case Fold():
             return f"fold {bare(text_of(step.over))}"
         case Choose() if hasattr(step.pick, "text") or getattr(step.pick, "span", None):

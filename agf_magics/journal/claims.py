@@ -1,4 +1,4 @@
-"""Lets one process take over a run, from its dead process or from its end."""
+"""Lets one process take over a run, from its dead process or from its end, or end it as cancelled."""
 
 from __future__ import annotations
 
@@ -14,6 +14,12 @@ WHERE num=? AND owner=? AND status=? AND pauses=?"""
 GIVE_BACK = """UPDATE runs SET owner=?, status=?, ended=?, pauses=?,
 state_crc=agf_checksum(num, ?, ?, ?, ?, tokens, cost, dropped, lost, end_crc)
 WHERE num=? AND owner=? AND status='running'"""
+
+CANCEL = """UPDATE runs SET status='cancelled', ended=?1, error=?2,
+end_crc=agf_checksum(num, form, output, shown, stores, ?2, sign, tree),
+state_crc=agf_checksum(num, owner, pauses, 'cancelled', ?1, tokens, cost, dropped, lost,
+    agf_checksum(num, form, output, shown, stores, ?2, sign, tree))
+WHERE num=?3 AND owner=?4 AND status=?5 AND pauses=?6"""
 
 
 def claim(store: Store, head: RunHead) -> bool:
@@ -38,6 +44,16 @@ def pause(store: Store, head: RunHead) -> tuple[float, float]:
             (last,) = connection.execute(sql, (head.num, head.num + ROOM, now)).fetchone()
         ended = max([head.started, *(end for _, end in head.pauses), last or 0.0])
     return ended, max(ended, now)
+
+
+def cancel(store: Store, head: RunHead, error: str) -> bool:
+    """Write that a run that waits or was interrupted is cancelled; False if it goes on in another
+    process meanwhile. It ended when its last session did. ``error``: its error as JSON. Raises
+    JournalError."""
+    status = "running" if head.status == "interrupted" else head.status
+    ended, _ = pause(store, head)
+    row = (ended, error, head.num, head.owner, status, encode(head.pauses))
+    return store.write_now(CANCEL, row) == 1
 
 
 def undo_claim(store: Store, head: RunHead) -> None:

@@ -8,6 +8,7 @@ unpickled.
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -54,17 +55,12 @@ with a larger number is longer or later). Failed calls, and the others, are in t
 elements. For the calls of sessions, whose paths have different steps: by element and turn, and the
 same after the failed calls."""
 
-_BARE = "replace(replace(lower({}), ' ', ''), '\"', '')"
-
-HAS_TEXT = "instr({}, {}) > 0".format(
-    _BARE.format(
-        "at || ' ' || name || ' ' || coalesce(given, '') || ' ' || coalesce(shown, "
-        "CASE form WHEN 'json' THEN value END, '') || ' ' || coalesce(error, '')"
-    ),
-    _BARE.format("?"),
+HAS_TEXT = (
+    "instr(agf_bare(at || ' ' || name || ' ' || coalesce(given, '') || ' ' || coalesce(shown, "
+    "CASE form WHEN 'json' THEN value END, '') || ' ' || coalesce(error, '')), ?) > 0"
 )
-"""The condition for calls with a text in their path, name, input, output or error. Spaces and quotes
-do not count: a table shows ``n: 5`` for what the journal has as ``{"n":5}``."""
+"""The condition for calls with a text, itself without its `_bare` parts, in their path, name, input,
+output or error."""
 
 MOST_GROUPED = 200_000
 """The largest number of calls that are grouped."""
@@ -274,9 +270,33 @@ class RunCalls(RunReader):
                 connection.create_function("agf_is_of", 1, is_of_step, deterministic=True)
                 where += " AND agf_is_of(at)"
             if text:
+                connection.create_function("agf_bare", 1, _bare, deterministic=True)
                 where += f" AND {HAS_TEXT}"
-                cells = (*cells, text)
+                cells = (*cells, _bare(text))
             yield connection, where, cells
+
+
+_ESCAPED = re.compile(r"\\\\|(?:\\u[0-9a-f]{4})+")
+"""A backslash, which is no begin of another escape, or characters, in JSON."""
+
+
+def _bare(text: Any) -> str:
+    """A text of the journal as it is searched: without case, spaces and quotes, because a table
+    shows ``n: 5`` for what the journal has as ``{"n":5}``, and with the characters outside ASCII,
+    which JSON escapes.
+
+    >>> _bare('{"To": "\\\\u00c4pfel GmbH"}'), _bare("STRASSE") == _bare("Straße")
+    ('{to:äpfelgmbh}', True)
+    """
+    if not isinstance(text, str):
+        return ""
+    shown = _ESCAPED.sub(_unescaped, text) if "\\u" in text else text
+    return shown.casefold().replace(" ", "").replace('"', "")
+
+
+def _unescaped(escape: re.Match[str]) -> str:
+    codes = escape.group()
+    return codes if codes == r"\\" else str(json.loads(f'"{codes}"'))
 
 
 def _add(element: CallsOfElement | None, call: CallsOfElement) -> CallsOfElement:

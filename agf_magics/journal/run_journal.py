@@ -326,6 +326,11 @@ class Journal:
             self.warn_broken()
         return value
 
+    def write_reused_failure(self, call: StartedCall, result: ReusedResult) -> None:
+        """Write, without waiting, that a call takes its failure from another run."""
+        call = call._replace(digest=result.digest)
+        self._later(*self.rows.reused_failure(call, result.error), self.lose)
+
     def _write_reused_later(self, call: StartedCall, late: LateValue) -> Unread:
         """`write_reused` for a value that is read when somebody needs it."""
         assert self.reuse is not None, "the result comes from it"

@@ -7,12 +7,11 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any, Final
 
-from ..journal.codec.encoding import preview
-from ..journal.codec.json_texts import encode
 from ..values.extent import CONTAINERS
 from ..values.value import Value, equal
 from .plain import html, line, plain
 from .text_tables import wide
+from .value_line import value_line
 from .values import value_text
 
 MISSING: Final[Any] = object()
@@ -91,6 +90,8 @@ def shorten_pair(first: Value, other: Value) -> tuple[str, str]:
 
     >>> shorten_pair("3", 3)
     ('"3"', '3')
+    >>> shorten_pair(["Zürich"], {"city": "Bern"})
+    ('["Zürich"]', '{city: "Bern"}')
     """
     if not (type(first) is type(other) is str):
         return _short(first), _short(other)
@@ -111,9 +112,11 @@ def shorten_pair(first: Value, other: Value) -> tuple[str, str]:
 def _short(value: Value, start: int = 0) -> str:
     if type(value) is str:
         return f'{"…" if start else ""}"{line(value[start : start + 4 * _WIDE], _WIDE)}"'
-    is_json = type(value) in (dict, list)
-    text = encode(preview(value, 3, [40])) if is_json else value_text(value, is_exact=True)
-    return line(text, _WIDE)
+    if type(value) is dict and value:
+        return f"{{{value_line(value, _WIDE - 2)}}}"
+    if type(value) is list:
+        return value_line(value, _WIDE)
+    return line(value_text(value, is_exact=True), _WIDE)
 
 
 def text_difference(title: str, first: str | None, other: str | None) -> str:

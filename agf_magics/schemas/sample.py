@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import unquote
 
@@ -45,20 +45,26 @@ class _Sampling:
             ref = schema["$ref"]
             if ref in within:  # the value of a recursive schema ends here
                 return None
-            return self.value(resolve_pointer(self.root, ref), (*within, ref))
+            target = resolve_pointer(self.root, ref)
+            if target is None:
+                return None
+            return self.value(_merged([target, _without(schema, "$ref")]), (*within, ref))
         for word in ("anyOf", "oneOf"):
             if schema.get(word):
-                return self.choice(schema[word], within)
+                choice = self.choice(schema[word], within)
+                if choice is None:
+                    return None
+                return self.value(_merged([_without(schema, word), choice]), within)
         if schema.get("allOf"):
-            return self.value(_merge_all_of(schema), within)
+            return self.value(_merged([*schema["allOf"], _without(schema, "allOf")]), within)
         return self.typed(schema, within)
 
-    def choice(self, choices: Any, within: tuple[str, ...]) -> Value:
-        """A value of the first alternative that is neither null nor one of ``within``."""
+    def choice(self, choices: Any, within: tuple[str, ...]) -> Any:
+        """The first alternative that is neither null nor one of ``within``; None: there is none."""
         for choice in choices:
             is_null = isinstance(choice, Mapping) and choice.get("type") == "null"
             if not is_null and not self.is_recursive(choice, within):
-                return self.value(choice, within)
+                return choice
         return None
 
     def typed(self, schema: Mapping[str, Any], within: tuple[str, ...]) -> Value:
@@ -87,13 +93,16 @@ class _Sampling:
         values = {
             name: self.value(schema_of_field, within)
             for name, schema_of_field in properties.items()
-            if name in required or not self.is_recursive(schema_of_field, within)
+            if name in required
+            or not (schema_of_field is False or self.is_recursive(schema_of_field, within))
         }
         return {**values, **{name: "text" for name in required if name not in properties}}
 
     def array(self, schema: Mapping[str, Any], within: tuple[str, ...]) -> Value:
         """A list with one element, or with the smallest number that ``schema`` allows."""
         first = [self.value(item, within) for item in schema.get("prefixItems", ())]
+        if "contains" in schema:
+            first.append(self.value(schema["contains"], within))
         items = schema.get("items", {})
         least = int(schema.get("minItems", 0))  # 2.0 is a whole number, too
         may_have_one = schema.get("maxItems") != 0 and not self.is_recursive(items, within)
@@ -107,24 +116,84 @@ class _Sampling:
 
 
 def resolve_pointer(root: Any, ref: str) -> Any:
-    """The part of the schema ``root`` to which ``ref`` points, as ``#/$defs/a``; None: there is
-    none.
+    """The part of the schema ``root`` to which ``ref`` points, by its place (``#/$defs/a``), its
+    ``$anchor`` (``#a``) or its ``$id``; None: there is none.
 
     >>> resolve_pointer({"$defs": {"a/b": {"type": "null"}}}, "#/$defs/a~1b")
     {'type': 'null'}
+    >>> resolve_pointer({"prefixItems": [{"$anchor": "a"}]}, "#a")
+    {'$anchor': 'a'}
     """
-    target = root
-    for part in ref.removeprefix("#").split("/")[1:]:
+    address, _, place = ref.partition("#")
+    target = _named_part(root, "$id", address) if address else root
+    if place and not place.startswith("/"):
+        return _named_part(target, "$anchor", unquote(place))
+    for part in place.split("/")[1:]:
         name = unquote(part).replace("~1", "/").replace("~0", "~")
-        target = target.get(name) if isinstance(target, Mapping) else None
+        if isinstance(target, list) and name.isdecimal() and int(name) < len(target):
+            target = target[int(name)]
+        else:
+            target = target.get(name) if isinstance(target, Mapping) else None
     return target
 
 
-def _merge_all_of(schema: Mapping[str, Any]) -> dict[str, Any]:
+def _named_part(schema: Any, keyword: str, name: str) -> Any:
+    """The first part of ``schema`` whose ``keyword`` is ``name``; None: there is none."""
+    parts = [schema]
+    while parts:
+        part = parts.pop()
+        if isinstance(part, Mapping):
+            if part.get(keyword) == name:
+                return part
+            parts += part.values()
+        elif isinstance(part, list):
+            parts += part
+    return None
+
+
+def _without(schema: Mapping[str, Any], word: str) -> dict[str, Any]:
+    return {key: value for key, value in schema.items() if key != word}
+
+
+_BOTH: Mapping[str, Callable[[Any, Any], Any]] = {
+    "required": lambda first, other: [*dict.fromkeys((*first, *other))],
+    "properties": lambda first, other: _each(first, other),
+    "items": lambda first, other: {"allOf": [first, other]},
+    "allOf": lambda first, other: [*first, *other],
+    "type": lambda first, other: _common_types(first, other),
+    **dict.fromkeys(("minimum", "exclusiveMinimum", "minLength", "minItems"), max),
+    **dict.fromkeys(("maximum", "exclusiveMaximum", "maxLength", "maxItems"), min),
+}
+"""What satisfies two schemas with the same keyword; of other keywords the last one counts."""
+
+
+def _merged(schemas: Sequence[Any]) -> Mapping[str, Any]:
+    """One schema that stands for all of ``schemas``."""
     merged: dict[str, Any] = {}
-    for part in (*schema["allOf"], {key: value for key, value in schema.items() if key != "allOf"}):
-        merged.update(part)
+    for schema in schemas:
+        for word, value in schema.items() if isinstance(schema, Mapping) else ():
+            if word not in merged:
+                merged[word] = value
+            elif word in ("$ref", "anyOf", "oneOf"):
+                merged["allOf"] = [*merged.get("allOf", ()), {word: value}]
+            else:
+                merged[word] = _BOTH.get(word, lambda _, other: other)(merged[word], value)
     return merged
+
+
+def _each(first: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    both = {name: {"allOf": [first[name], other[name]]} for name in first if name in other}
+    return {**first, **other, **both}
+
+
+def _common_types(first: Any, other: Any) -> Any:
+    """The types that both allow, if there are any; an integer is a number."""
+    lists = [[kinds] if isinstance(kinds, str) else list(kinds) for kinds in (first, other)]
+    common = [kind for kind in lists[0] if kind in lists[1]]
+    are_numbers = (
+        not common and "integer" in lists[0] + lists[1] and "number" in lists[0] + lists[1]
+    )
+    return common or ("integer" if are_numbers else other)
 
 
 FORMATS: Mapping[str, str] = {

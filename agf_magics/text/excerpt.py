@@ -6,7 +6,7 @@ from .columns import WIDTH, cells, fitting, readable
 from .source import Span
 
 AFTER = 12
-"""The number of characters of a long line that are shown after the marked characters."""
+"""The number of columns of a long line that are shown after the marked characters."""
 
 
 def excerpt(span: Span) -> list[str]:
@@ -32,7 +32,8 @@ def _window(text: str, at: int, size: int, room: int) -> tuple[str, int, int]:
     begin = 0
     end = len(text)
     if fitting(text[: 2 * room], room) < len(text):
-        end = min(len(text), at + min(size, room // 2) + AFTER)
+        end = min(at + size, len(text), at + fitting(text[at : at + room], room // 2))
+        end += fitting(text[end : end + AFTER], AFTER)
         begin = end - fitting(text[max(0, end - room) : end][::-1], room - 2)
         end = begin + fitting(text[begin : begin + 2 * room], room - 2)
     cut = "…" * (begin > 0)

@@ -7,6 +7,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from secrets import token_hex
 from typing import TextIO
 
 
@@ -17,10 +18,13 @@ def replaced_file(path: Path) -> Iterator[TextIO]:
     OSError."""
     target = Path(os.path.realpath(path))
     is_other = target.exists() and not target.is_file()
-    part = target if is_other else target.with_name(f"{target.name}.part")
+    # "x", and a name that nobody has chosen: a file NAME.part may be a person's own.
+    part = target if is_other else target.with_name(f".{token_hex(8)}.part")
     try:
         # A lone surrogate is written as its JSON escape.
-        with part.open("w", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
+        with part.open(
+            "w" if is_other else "x", encoding="utf-8", errors="backslashreplace", newline="\n"
+        ) as file:
             yield file
         if is_other:
             return

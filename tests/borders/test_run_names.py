@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 import agf_magics as agf
+from agf_magics.lifecycle.past.past_run import find_past_run
 from agf_magics.lifecycle.storage.run_names import NamedRun, identify
+from agf_magics.settings.settings import current
 from agf_magics.text.diagnostics import DefinitionError
 from agf_magics.text.names import same_name
 from tests.notebook.conftest import Shell, code
@@ -173,6 +176,29 @@ PYTHON: dict[str, Callable[[Any], Any]] = {
     "reuse": lambda word: agf.run("job", reuse=word).note,
     "compare": lambda word: len(agf.runs("job").compare(word)),
 }
+
+
+@pytest.mark.parametrize("journal", ["", None])
+@pytest.mark.parametrize("place", [place for place in PYTHON if place not in ("runs", "resume", "report", "compare")])
+def test_a_run_without_a_journal_does_not_hide_the_one_that_has_one(
+    door: Shell, place: str, journal: str | None
+) -> None:
+    """A dry run in the background, or a run in the background while the journal was switched off, is the last one."""
+    OPEN[0] = True
+    flow("job")
+    earlier = agf.run("job")
+    settings = current.settings
+    try:
+        current.settings = settings if journal == "" else replace(settings, journal=journal)
+        later = agf.start("job", dry=journal == "").wait()
+    finally:
+        current.settings = settings
+    assert later.journal is None
+    assert agf.runs("job") is later, "it can still be looked at"
+    assert find_past_run("job").run_id == earlier.run_id
+    assert PYTHON[place]("job") == PYTHON[place](earlier.run_id)
+
+
 MAGICS = [
     *("%runs {}", "%resume {}", "%rerun {} --from steps[0]", "%runs {} --report r.html", "%runs {} --export r.json"),
     *("%runs {} --record r.agf", "%runs {} --compare {}", "%step {} steps[0]", "%run_pipeline job --reuse {}"),

@@ -359,12 +359,54 @@ def test_the_end_of_a_run_leaves_the_focus_where_it_is(place: str, opened: Open,
         page.cell(4).locator(".cm-content").click()
     else:
         page.explorer(3).locator(".row").first.click()
-    page.explorer(3).evaluate("node => { window.first = node; }")
+    page.explorer(3).evaluate("node => { window.first = node.getRootNode().host; }")
     (lab.folder / held).touch()
-    page.wait("!window.first.getRootNode().host.isConnected")  # the page of the ended run replaces it
+    page.wait("!window.first.isConnected")  # the page of the ended run replaces it
     page.says(3, "✓ ok")
     where = "() => document.activeElement.shadowRoot?.activeElement?.role ?? document.activeElement.className"
     assert page.page.evaluate(where) == ("cm-content" if place == "cell" else "tree")
+
+
+TWICE = """%%pipeline
+pipeline: slow
+steps:
+- tool: {name: hold, args: {until: !expr ctx.until}, output: first}
+- tool: {name: hold, args: {until: !expr ctx.then}, output: second}
+- parallel:
+    branches:
+"""
+TWICE += "".join(f"      a{number}: {{transform: {{value: '{number}'}}}}\n" for number in range(60))
+TWICE += "    collect: {transform: {value: pipe}}\n"
+
+
+def test_a_page_that_is_written_during_a_run_says_how_far_it_is_and_keeps_what_the_person_did(
+    opened: Open, lab: Lab
+) -> None:
+    often = "from agf_magics.notebook.explorer import run_channel\nrun_channel.WRITTEN = 0.5\n"
+    run = "handle = %run_pipeline_async slow --set until='kept' --set then='kept-again'"
+    page = opened(SETUP, HOLD, TWICE, often + run)
+    for cell in range(4):
+        page.run(cell)
+    explorer = page.explorer(3)
+    steps = explorer.locator(".main")
+    explorer.locator(".row").nth(1).click()
+    steps.evaluate("node => { window.list = node.querySelector('[role=tree]'); window.list.scrollTop = 150; }")
+    explorer.evaluate("node => { window.box = node; window.first = node.getRootNode().host; }")
+    seen = "() => [window.list.scrollTop, document.activeElement.shadowRoot?.activeElement?.role]"
+    before = page.page.evaluate(seen)
+    assert before == [150, "tree"]
+    saved = f"{PANEL}.content.widgets[3].model.sharedModel.outputs[0].data['text/html']"
+    assert "1 of 3 steps" not in page.page.evaluate(f"() => [{saved}].flat().join('')")
+    (lab.folder / "kept").touch()
+    page.wait(f"[{saved}].flat().join('').includes('1 of 3 steps')")
+    page.wait("!window.first.isConnected && window.box.isConnected")
+    assert page.page.evaluate(seen) == before
+    (lab.folder / "kept-again").touch()
+    page.says(3, "✓ ok")
+    page.wait(f"[{saved}].flat().join('').includes('✓ ok')")
+    page.wait("window.box.isConnected")
+    assert page.page.evaluate(seen) == before
+    assert not page.errors
 
 
 HOSTILE = """%%pipeline --run

@@ -28,6 +28,7 @@ from agf_magics.values.sequences import is_sequence, why_no_sequence
 from tests.engine import kept
 from tests.engine.test_fan_out import ELEMENTS, NEVER_FAILING, TOOLS, by_place, numbered, observed, unjournaled
 from tests.fans import fan_out
+from tests.workers.in_process import InProcess
 
 EACH = """
 pipeline: main
@@ -383,6 +384,25 @@ def test_an_element_that_cannot_be_read_fails_alone(do: str, limit: int) -> None
     span = error_of(run).diagnostic.span
     assert span.text == "ctx.xs"
     assert isinstance(error_of(run).__cause__, OSError)
+
+
+@pytest.mark.parametrize("on", [None, "workers"])
+@pytest.mark.parametrize("limit", [1, 3])
+@pytest.mark.parametrize(
+    ("failing", "retries", "output"), [(1, 2, [0, 1, 2, 3]), (3, 2, [0, 1, 3]), (3, 3, [0, 1, 2, 3])]
+)
+def test_another_attempt_reads_an_element_again_that_could_not_be_read(
+    failing: int, retries: int, output: list[int], limit: int, on: str | None
+) -> None:
+    registry = agf.Registry()
+    agf.tool(lambda x: x, name="same", registry=registry)
+    rows = Rows(range(4))
+    rows.broken = lambda number: 1 / 0 if number == 2 and rows.read.count(2) <= failing else None
+    do = "{tool: {name: same, args: {x: !expr item}}}"
+    run = run_text(
+        fan_out_text(do, f"'retry({retries}, then: continue)'", limit), rows, registry, on=on and InProcess()
+    )
+    assert (run.output, rows.read.count(2)) == (output, min(failing, retries) + 1)
 
 
 def test_a_failure_of_a_fold_s_sequence_fails_the_fold() -> None:

@@ -217,3 +217,27 @@ def row_flow(run: agf.Run) -> agf.Flow:
     callee = linked_flow(run).callees["steps[0].do.do"]
     assert isinstance(callee, Linked)
     return callee.flow
+
+
+WORDS = ["Überweisung an Äpfel GmbH", "Straße", "東京", "𝔘 😀", "C:\\\\u00e4.txt", "plain"]
+SEARCHES: dict[str, list[int]] = {
+    "überweisung": [0], "ÄPFEL gmbh": [0], "äpfelgmbh": [0], "STRASSE": [1], "straße": [1], "京": [2], "😀": [3],
+    "Plain": [5], "é": [], "u00": [4], "ä.txt": [], '"word": "plain"': [5],
+}  # fmt: skip
+
+
+def test_calls_are_found_by_text_of_any_alphabet_and_case(tmp_path: Path) -> None:
+    registry = agf.Registry()
+    agf.tool(lambda word: word, name="say", registry=registry)
+    text = (
+        "pipeline: p\nsteps:\n- for_each: {over: ctx.words, on_error: abort, "
+        "do: {tool: {name: say, args: {word: !expr item}}}, collect: {transform: {value: pipe}}}"
+    )
+    with journal_in(tmp_path):
+        run = agf.run(defined(text, registry=registry), {"words": WORDS}, registry=registry)
+        row, calls = run.steps["steps[0]"], run_calls_of(run)
+        found = {text: sorted(int(record.at[1]) for record in calls.page(row, 10, text=text)) for text in SEARCHES}
+        assert found == SEARCHES
+        assert {text: calls.count(row, text=text).total for text in SEARCHES} == {
+            t: len(n) for t, n in SEARCHES.items()
+        }

@@ -174,6 +174,83 @@ def test_the_edited_definition_runs_and_the_run_says_what_it_reused(world: World
     assert agf.runs(run.run_id).output == "SECOND"
 
 
+FAILING = """\
+pipeline: main
+steps:
+- for_each:
+    items: [one, two, three]
+    on_error: continue
+    do: {tool: {name: pick, args: {word: !expr item}, on_error: RETRY}}
+    collect: {transform: {value: pipe}}
+    output: kept
+- tool: {name: pick, args: {word: lost}, on_error: continue}
+- tool: {name: note, args: {word: end}}
+- tool: {name: note, args: {word: last}}
+"""
+
+
+@pytest.mark.parametrize("retry", ["raise", "retry(1)"])
+@pytest.mark.parametrize(
+    ("step", "edit", "calls"),
+    [
+        ("steps[3]", None, ["last"]),
+        ("steps[2]", None, ["end", "last"]),
+        ("steps[1]", None, ["end", "last", "lost"]),
+        ("steps[0]", None, ["end", "last", "lost", "one", "three", "two"]),
+        ("steps[3]", ("items: [one, two", "items: [one, lost"), ["last", "lost"]),
+    ],
+)
+def test_a_failure_before_the_step_that_the_run_went_on_without_is_reused_as_a_failure(
+    world: World, step: str, edit: tuple[str, str] | None, calls: Calls, retry: str
+) -> None:
+    path = str(world.file)
+
+    async def pick(word: str) -> str:
+        with open(path, "a") as file:
+            file.write(f"{word}\n")
+        if word in ("two", "lost"):
+            raise ValueError(word)
+        return word
+
+    agf.tool(pick, registry=world.registry)
+    text = FAILING.replace(", on_error: RETRY", "" if retry == "raise" else f", on_error: {retry}")
+    agf.define(text, registry=world.registry)
+    run = agf.run("main", registry=world.registry)
+    assert run.progress.failed == 2
+    if edit is not None:
+        agf.define(text.replace(*edit), registry=world.registry)
+    world.file.unlink()
+    again = agf.rerun(run.run_id, step, registry=world.registry)
+    assert sorted(set(world.calls)) == calls
+    for view in (again, agf.runs(again.run_id)):
+        assert view.progress.failed == 2
+        assert str(view.progress.failures[-1].error).startswith("tool 'pick' failed: ValueError: lost")
+    # A run that goes on and one that is repeated from there know the failures, too.
+    world.file.unlink()
+    agf.rerun(again.run_id, "steps[3]", registry=world.registry)
+    assert world.calls == ["last"]
+
+
+def test_a_failure_of_a_function_that_was_mended_is_not_reused(world: World) -> None:
+    path = str(world.file)
+
+    def picking(is_mended: bool) -> None:
+        async def pick(word: str) -> str:
+            with open(path, "a") as file:
+                file.write(f"{word}\n")
+            if word in ("two", "lost") and not is_mended:
+                raise ValueError(word)
+            return word
+
+        agf.tool(pick, registry=world.registry)
+
+    picking(False)
+    agf.define(FAILING.replace(", on_error: RETRY", ""), registry=world.registry)
+    run = agf.run("main", registry=world.registry)
+    picking(True)
+    assert world.again(run, "steps[3]") == ["last", "lost", "one", "three", "two"]
+
+
 @pytest.mark.parametrize(
     ("step", "edited", "message"),
     [

@@ -233,6 +233,48 @@ def test_every_attempt_counts_and_a_fan_out_that_surely_needs_more_asks_nobody(r
     assert prompts == []
 
 
+FETCHES = "tool: {name: fetch, args: {x: !expr item}}"
+FAILING: dict[str, tuple[str, bool]] = {
+    "the agent comes first": (over("call: {pipeline: asks_first, pass: {item: item}}", "[0, 1, 2, 3]"), True),
+    "an element may fail before": (over("call: {pipeline: fetches, pass: {item: item}}", "[0, 1, 2, 3]"), False),
+    "the rescued call may fail before": (
+        over("call: {pipeline: fetches, pass: {item: item}, on_error: continue}", "[0, 1, 2, 3]").replace(
+            "on_error: continue, do", "on_error: abort, do"
+        ),
+        False,
+    ),
+    "a failure ends the fan-out": (
+        over("call: {pipeline: fetches, pass: {item: item}}", "[3, 3, 3, 3]").replace("continue", "abort"),
+        True,
+    ),
+    "a branch may fail before": (
+        "parallel: {on_error: continue, branches: {"
+        + ", ".join(f"b{n}: {{call: {{pipeline: fetches, pass: {{item: '{n}'}}}}}}" for n in range(4))
+        + "}, collect: {transform: {value: pipe}}}",
+        False,
+    ),
+}
+
+
+@pytest.mark.parametrize("how", FAILING)
+def test_only_sessions_that_a_fan_out_surely_opens_are_refused_before_it(registry: agf.Registry, how: str) -> None:
+    def fetch(x: int) -> int:
+        if x < 3:
+            raise ValueError("no page")
+        return x
+
+    agf.tool(fetch, where="loop", registry=registry)
+    for name, steps in {"asks_first": (ASKS, FETCHES), "fetches": (FETCHES, ASKS)}.items():
+        text = f"pipeline: {name}\nsteps:\n" + "".join(f"- {step}\n" for step in steps)
+        agf.define(text.replace("expr item", "expr ctx.item"), registry=registry)
+    step, is_refused = FAILING[how]
+    ended = run(pipeline(step), registry=registry, spawns=1)
+    if is_refused:
+        assert "needs at least 4 of the run's agent sessions, and 1 are left" in str(ended.error)
+    else:
+        assert (ended.status, ended.sessions) == ("ok", 1), ended.error
+
+
 @given(st.integers(0, 5), st.lists(st.integers(0, 3), max_size=8))
 def test_no_budget_is_ever_exceeded(most: int, requests: list[int]) -> None:
     budget = Budget(agf.Limits(spawns=most))

@@ -26,7 +26,7 @@ from agf_magics.mcp.server.own_tools import NAMES
 from agf_magics.mcp.server.protocol import FlowServer
 from agf_magics.mcp.server.run_app import PAGE_TOOL, RUN_ID, URI, document
 from agf_magics.mcp.server.served_run import ServedRun
-from agf_magics.mcp.server.served_runs import MOST_WAITING
+from agf_magics.mcp.server.served_runs import MOST_WAITING, ServedRuns
 
 pytestmark = pytest.mark.usefixtures("journaled")
 
@@ -302,6 +302,38 @@ def test_a_launched_run_is_cancelled(registry: Registry, waiting: WaitingTool, m
         assert (ended["status"], waiting.cancelled) == ("cancelled", 1)
 
     in_loop(registry, mode, act)
+
+
+COLOUR = """\
+name: colour
+nodes:
+  q: {type: interrupt, message: "Which colour?", resume_key: colour}
+edges: [{from: START, to: q}, {from: q, to: END}]
+"""
+
+
+def test_a_run_that_waits_in_the_journal_is_cancelled(registry: Registry) -> None:
+    registry.flows.define(agf.load(COLOUR, registry=registry), None)
+
+    async def main() -> None:
+        served = ServedRuns(registry.flows.values(), registry)
+        run = await served.launch("colour", {})
+        assert run.run is not None
+        assert run.ended is not None
+        run_id = run.run.run_id
+        while await run.next(0) is None:
+            pass
+        run.open_question.give_up()
+        await run.ended
+        assert (await served.state(run_id))["status"] == "waiting"
+        assert (await served.cancel(run_id))["status"] == "cancelled"
+        state = await served.state(run_id)
+        assert state["status"] == "cancelled"
+        assert "a client of the MCP server cancelled it" in state["data"]["error"]
+        with pytest.raises(agf.DefinitionError, match="asks nothing now"):
+            await served.answer(run_id, "red")
+
+    asyncio.run(main())
 
 
 # --- bad input ---

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import agf_magics as agf
+from agf_magics.mcp.client import session
 from agf_magics.mcp.client.home_loop import HomeLoop
 from tests.mcp.servers import is_alive, marks, program, until
 
@@ -53,6 +54,25 @@ def test_an_interrupt_while_a_server_is_connected_ends_it(tmp_path: Path) -> Non
         agf.mcp.connect("deaf", command=program("hostile", "deaf"), env={"MARK": str(mark)}, wait=60)
     assert "deaf" not in agf.mcp.servers
     assert until(lambda: not any(map(is_alive, map(int, mark.read_text().split()))))
+
+
+@pytest.mark.parametrize("act", ["close", "restart"])
+def test_a_server_that_does_not_end_in_time_is_a_note_and_ends_later(act: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    server = agf.mcp.connect("one", command=program("quick"), wait=60)
+    monkeypatch.setattr(session, "CLOSING", 0.0)
+    getattr(server, act)()
+    (note,) = server.problems
+    assert (note.code, "it did not end within" in note.message) == ("mcp.noise", True)
+    assert (server.state, bool(server.tools)) == (("closed", False) if act == "close" else ("open", True))
+    assert until(lambda: len(children()) == (act == "restart"))
+    server.close()
+    assert until(lambda: not children())
+
+
+def children() -> list[str]:
+    """The processes of servers that this process has started."""
+    listed = subprocess.run(["ps", "-o", "pid=,args=", "--ppid", str(os.getpid())], capture_output=True, text=True)
+    return [line for line in listed.stdout.splitlines() if "quick" in line]
 
 
 def leftovers() -> dict[str, int]:

@@ -86,6 +86,8 @@ def test_a_running_task_can_be_cancelled_and_an_ended_task_cannot(client: HandCl
     assert status(client, task) == "cancelled"
     assert client.ask("tasks/result", {"taskId": task})["isError"]
     assert error(client, "tasks/cancel", {"taskId": task})[0] == -32602
+    times = [client.ask("tasks/get", {"taskId": task}) for _ in range(2)]
+    assert times[0] == times[1], "an ended task does not change"
 
 
 def test_a_failure_is_the_result_of_the_task(client: HandClient) -> None:
@@ -141,6 +143,25 @@ def test_an_older_protocol_has_no_tasks(folder: Path) -> None:
         assert result["structuredContent"] == {"result": "pear!"}
     finally:
         client.kill()
+
+
+@pytest.mark.slow
+def test_a_task_that_the_end_of_a_server_interrupted_is_cancelled_without_going_on(
+    client: HandClient, folder: Path
+) -> None:
+    task = begin(client, "long", word="fig")
+    client.told("holding fig!")
+    client.kill()
+    (folder / "go").touch()
+    again = served(folder)
+    try:
+        cancelled = again.ask("tasks/cancel", {"taskId": task})
+        assert cancelled["status"] == "cancelled"
+        assert again.ask("tasks/get", {"taskId": task}) == cancelled
+        assert again.envelope("run_cancel", run_id=task)[0] == "cancelled"
+        assert (folder / "made").read_text() == "fig\n"
+    finally:
+        again.kill()
 
 
 @pytest.mark.slow

@@ -24,11 +24,10 @@ from agf_magics.lifecycle.past.past_run import find_past_run
 from agf_magics.notebook.display import registry_page
 from agf_magics.pictures import theme as look
 from agf_magics.pictures.diagram import Diagram
+from agf_magics.pictures.pages.live_line import LiveLine, live_line
 from agf_magics.pictures.pages.parts import (
     OWN_SHARE,
-    LiveLine,
     headline,
-    live_line,
     progress_text,
     steps_html,
     steps_text,

@@ -270,6 +270,22 @@ def test_a_cancelled_element_has_not_ended() -> None:
     assert corner_of(row.elements[0], None).words.endswith("7 ✗1")
 
 
+def test_a_call_of_a_plan_that_was_skipped_for_a_missing_value_is_no_step_that_is_done(registry: agf.Registry) -> None:
+    calls = "- {_tool: half, n: 4, _outputPath: †state.a}\n- {_tool: half, n: †state.b, _outputPath: †state.c}"
+    text = f"name: p\ncalls:\n{calls}"
+    agf.define(text, "plan", name="p", registry=registry)
+    run = agf.start("p", registry=registry)
+    run.wait()
+    assert Updates(run.progress).complete(0.0)["counts"][0] == "1 of 2 steps"
+
+
+def test_the_row_of_a_run_over_a_table_has_a_name(registry: agf.Registry) -> None:
+    agf.define("pipeline: one\nsteps: [{tool: {name: half, args: {n: !expr ctx.n}}}]", name="one", registry=registry)
+    run = agf.run("one", over=[{"n": 2}], registry=registry)
+    row = listed(run.progress)[0]
+    assert (row.name, does(row)) == ("each row", "for_each row")
+
+
 def test_steps_that_never_ran_are_no_rows_of_their_own(registry: agf.Registry) -> None:
     text = "pipeline: p\nsteps:\n- tool: {name: broken}\n- tool: {name: half, args: {n: 2}}\n"
     with pytest.raises(agf.StepError) as failed:

@@ -276,6 +276,8 @@ def test_a_sample_conforms(schemas: dict[str, Schema]) -> None:
     assert conform(schemas["A"], sample(document), schemas) == []
 
 
+A_TEXT = {"type": "string"}
+A_NUMBER = {"type": "integer"}
 SAMPLES: list[tuple[dict[str, Any], Any]] = [
     ({}, "text"),
     ({"type": "string"}, "text"),
@@ -312,6 +314,30 @@ SAMPLES: list[tuple[dict[str, Any], Any]] = [
     ({"type": "string", "minLength": 6.0}, "textte"),
     ({"type": "string", "maxLength": 2.0}, "te"),
     ({"type": "array", "items": {"type": "integer"}, "minItems": 2.0}, [1, 1]),
+    # schemas of several parts: the sample conforms to all of them
+    (
+        {"allOf": [{"properties": {"a": A_TEXT}, "required": ["a"]}, {"properties": {"b": A_NUMBER}}]},
+        {"a": "text", "b": 1},
+    ),
+    ({"allOf": [{"required": ["a"]}, {"required": ["b"]}], "type": "object"}, {"b": "text", "a": "text"}),
+    ({"allOf": [{"properties": {"a": {"minimum": 3}}}], "properties": {"a": A_NUMBER}}, {"a": 3}),
+    ({"allOf": [{"minimum": 5}, {"type": "integer", "minimum": 2}]}, 5),
+    ({"allOf": [{"type": ["integer", "null"]}, {"type": "number"}]}, 1),
+    ({"allOf": [{"anyOf": [A_TEXT, A_NUMBER]}, {"anyOf": [A_NUMBER, A_TEXT]}]}, 1),
+    (
+        {"type": "object", "properties": {"a": A_TEXT}, "anyOf": [{"required": ["a"]}, {"required": ["b"]}]},
+        {"a": "text"},
+    ),
+    (
+        {"properties": {"a": A_TEXT}, "oneOf": [{"properties": {"b": A_NUMBER}, "required": ["b"]}]},
+        {"a": "text", "b": 1},
+    ),
+    ({"$ref": "#/$defs/B", "required": ["b"], "$defs": {"B": {"type": "object"}}}, {"b": "text"}),
+    ({"$ref": "#b", "$defs": {"B": {"$anchor": "b", **A_NUMBER}}}, 1),
+    ({"$id": "https://x.example/a", "$ref": "https://x.example/a#/$defs/B", "$defs": {"B": A_NUMBER}}, 1),
+    ({"$ref": "#/prefixItems/0", "prefixItems": [A_NUMBER]}, 1),
+    ({"type": "array", "contains": {"const": 7}}, [7]),
+    ({"type": "object", "properties": {"a": False, "b": A_NUMBER}}, {"b": 1}),
 ]
 
 

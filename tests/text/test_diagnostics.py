@@ -66,6 +66,9 @@ SHOWN: dict[str, tuple[str, int, int, str, str]] = {
     "its middle": (LONG, 2_000, 2_003, "…" + LONG[1_946:2_015] + "…", "500"),
     "its end": (LONG, 3_996, 3_999, "…" + LONG[3_931:], "999"),
     "more than fits": (LONG, 2_000, 2_500, "…" + LONG[1_978:2_047] + "…", LONG[2_000:2_047]),
+    "many wide characters": ("a: " + "日" * 100, 53, 90, "…" + "日" * 34 + "…", "日" * 23),
+    "all of them wide": ("日" * 100, 0, 100, "日" * 34 + "…", "日" * 34),
+    "wide characters behind": ("a" * 40 + "日" * 60, 38, 40, "a" * 40 + "日" * 14 + "…", "aa"),
     "wide characters": ("日" * 100, 50, 51, "…" + "日" * 34 + "…", "日"),
 }
 

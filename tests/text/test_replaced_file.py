@@ -62,6 +62,14 @@ def test_what_ends_with_an_error_leaves_the_file_before(error: type[BaseExceptio
     assert list(tmp_path.iterdir()) == [path]
 
 
+@pytest.mark.parametrize("name", ["run.json.part", ".run.json.part", "run.part", "run.json.tmp", "run.json~"])
+def test_no_file_of_another_name_is_touched(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text("a person's own")
+    with replaced_file(tmp_path / "run.json") as file:
+        file.write("new")
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {name: "a person's own", "run.json": "new"}
+
+
 def test_a_folder_that_is_not_there_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError), replaced_file(tmp_path / "no" / "run.json"):
         pass

@@ -216,6 +216,37 @@ def test_a_call_with_an_effect_is_sent_once(client: Any, tmp_path: Path) -> None
 
 
 @pytest.mark.slow
+def test_cancelled_calls_with_an_effect_that_wait_for_a_worker_are_not_made(client: Any, tmp_path: Path) -> None:
+    def work(x: int) -> int:
+        import pathlib
+        import time
+
+        (pathlib.Path(folder) / f"begun{x}").touch()
+        while not (pathlib.Path(folder) / "go").exists():
+            time.sleep(0.01)
+        return x
+
+    folder, left_running = str(tmp_path), set[int]()
+
+    def hear(event: Any) -> None:
+        if isinstance(event, ev.StepAbandoned):
+            left_running.add(int(event.at[-1]) + 1)
+
+    registry = agf.Registry()
+    agf.tool(work, name="work", registry=registry, reuse=False)
+    flow = agf.load(FAN.format(on_error="abort"), registry=registry)
+    handle = agf.start(flow, {"xs": [1, 2, 3, 4, 5]}, registry=registry, on=client, on_event=hear)
+    wait_until(lambda: len(list(tmp_path.glob("begun*"))) == 2)
+    handle.cancel()
+    handle.wait(60)
+    begun = {int(path.name[5:]) for path in tmp_path.glob("begun*")}
+    assert left_running == begun
+    (tmp_path / "go").touch()
+    assert run_fan(lambda x: x, [5, 6, 7], client, reuse=False).output == [5, 6, 7]
+    assert len(list(tmp_path.glob("begun*"))) == 2
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("holds_lock", [False, True])
 def test_a_call_that_is_cancelled_ends_with_its_worker_on_a_cluster_of_the_kernel(
     holds_lock: bool, tmp_path: Path
@@ -367,6 +398,8 @@ def test_resources_place_calls_and_bound_the_lanes(tmp_path: Path) -> None:
 
         own_client.wait_for_workers(2)
         assert set(run_fan(work, list(range(20)), own_client, resources={"gpu": 1}).output) == {"gpu"}
+        with_effect = run_fan(work, list(range(6)), own_client, resources={"gpu": 1}, reuse=False)
+        assert set(with_effect.output) == {"gpu"}
         on = Workers(own_client, resources={"gpu": 1})
         assert find_backend(on).lanes == 1  # type: ignore[union-attr]
         assert set(run_fan(work, list(range(20)), on).output) == {"gpu"}

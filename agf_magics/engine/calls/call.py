@@ -13,6 +13,7 @@ alone, and by the task that makes it.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple, Protocol
 
@@ -22,7 +23,7 @@ from ...flow.progress.question import Question, Unanswered
 from ...flow.step_path import format_path
 from ...flow.steps import Invoke
 from ...journal.calls.started_call import StartedCall
-from ...journal.records.failures import error_from
+from ...journal.records.failures import error_at, error_from
 from ...journal.run_journal import Journal
 from ...journal.secrets.masking import hide
 from ...limits.grants import Grant, granted
@@ -38,7 +39,7 @@ from ..late_values import allow_repetition, late_value, may_wait
 from ..linking.linked import Linked
 from ..recording import AskedCall, Recording
 from ..runner import CallSite, ShapeResult, clock
-from ..threads.user_code import Result
+from ..threads.user_code import Arrived, Result
 from . import dry_run as dry
 from .approvals import ask_permission
 from .arguments import permit
@@ -46,7 +47,6 @@ from .failures import (
     RESULT,
     check_stored,
     failure,
-    failure_from_record,
     unknown_outcome,
     unusable,
 )
@@ -179,6 +179,11 @@ async def _make_journaled(ready: ReadyCall, journal: Journal, started: StartedCa
         # step has seen.
         await journal.durable(journal.write_outcome(started, None, error))
         raise
+    except Arrived as arrived:
+        with contextlib.suppress(StepError):  # the result is no value
+            value = value_of(site, arrived.result, callee, ready.kind)
+            journal.write_outcome(started, value, None, site.is_secret)
+        raise
     finally:
         journal.running.pop(started.key, None)
     await journal.durable(journal.write_outcome(started, value, None, site.is_secret, is_alone))
@@ -201,7 +206,7 @@ async def _replay(ready: ReadyCall, recording: Recording) -> Value:
         site.run.emit(ev.StepReplayed(site.path, clock(), recording.name))
         if outcome.error is None:
             return outcome.value
-        raise failure_from_record(outcome.error, site.step)
+        raise error_at(outcome.error, site.step.place)
     try:
         value = await _make_call(ready)
     # Nobody knows the outcome of the call, so it is not recorded.
@@ -226,7 +231,7 @@ def start_record(
     is_model: bool = False,
 ) -> StartedCall | tuple[Value]:
     """The call for the journal; or the value that an earlier session or another run has recorded.
-    Raises the failure that an earlier session has recorded."""
+    Raises the failure that one of these has recorded."""
     run = site.run
     key = site.key
     record = journal.take_recorded(key) if journal.is_resumed else None
@@ -249,6 +254,9 @@ def start_record(
         return started
     source = journal.run_id if journal.reuse is None else journal.reuse.run_id
     run.emit(ev.StepReplayed(site.path, clock(), source))
+    if reused.error is not None:
+        journal.write_reused_failure(started, reused)
+        raise error_at(reused.error, site.step.place)
     # A reused reply has cost nothing in this run, and a resumed one must know that too.
     if is_model:
         journal.mark("taken", key)

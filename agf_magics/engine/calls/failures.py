@@ -13,7 +13,7 @@ from ...catalog.tools.outcome_unknown import OutcomeUnknown
 from ...flow.progress.question import Unanswered
 from ...flow.protocols import Frame, HintedArgs
 from ...flow.steps import Invoke
-from ...journal.records.failures import UnstoredError, error_from
+from ...journal.records.failures import UnstoredError
 from ...journal.records.records import CallKey
 from ...journal.run_journal import Journal
 from ...journal.secrets.masking import HIDDEN, Secrets
@@ -154,14 +154,6 @@ def with_place(error: StepError, step: Invoke, frame: Frame | None = None) -> St
     placed.diagnostics = (
         Diagnostic(diagnostic.code, diagnostic.message, span or step.place, hint),
     )
-    return placed
-
-
-def failure_from_record(recorded: str, step: Invoke) -> StepError:
-    """The error for a recorded failure, at this step."""
-    error = error_from(recorded, ())
-    placed = StepError(*(replace(problem, span=step.place) for problem in error.diagnostics))
-    placed.__cause__ = error.__cause__
     return placed
 
 

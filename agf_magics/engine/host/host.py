@@ -21,9 +21,11 @@ from typing import Any
 from ...catalog import Where as Place
 from ...compat.browser import IN_BROWSER
 from ...flow.progress.question import Question
+from ...values.value import is_awaitable
 from ..threads.call_threads import CallThreads, ThreadCall
 from ..threads.prints import Streams
 from ..threads.user_code import (
+    Arrived,
     LeftRunning,
     Result,
     StillRunning,
@@ -292,6 +294,9 @@ class Host:
         try:
             result = await in_time(ended, timeout, timeout)
         except asyncio.CancelledError:
+            if call is not None and _has_arrived(call):
+                assert call.result is not None
+                raise Arrived(call.result) from None
             if call is None or call.result is not None:
                 raise
         assert call is not None, "it is made before anything waits"
@@ -370,3 +375,10 @@ class Host:
             await asyncio.wait((call.ended,), timeout=min(REPEAT, until - loop.time()))
             if loop.time() >= until:
                 break
+
+
+def _has_arrived(call: ThreadCall) -> bool:
+    """Whether a call has ended with a value, and nobody has asked it to stop: then the value may be only
+    a part."""
+    ok, value = call.result or (False, None)
+    return ok and not (call.interrupted or call.interrupted_once or is_awaitable(value))

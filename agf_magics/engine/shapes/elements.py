@@ -125,6 +125,11 @@ class Elements:
         """Forget element ``number``, which is not needed any more."""
         self.results.pop(number, None)
 
+    def forget_failed(self, number: int) -> None:
+        """Forget element ``number`` if it could not be read: another attempt reads it again."""
+        if not self.results.get(number, (True,))[0]:
+            self.release(number)
+
     def shown(self, number: int) -> Value:
         """Element ``number`` for a message, if it is in memory or quick; None if it cannot be
         read."""

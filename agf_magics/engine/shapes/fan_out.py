@@ -46,7 +46,9 @@ async def each(site: CallSite[Each]) -> Value:
     items = await _elements_of(site)
     run.emit(ev.FanOutStarted(site.path, clock(), len(items), items.source))
     # Checked now, because otherwise half of the agents' answers would be paid for and thrown away.
-    run.budget.foresee(len(items) * sessions(step.body, scope.linked.callees), step.span)
+    callees = scope.linked.callees
+    may_fail = _may_fail(step)
+    run.budget.foresee(len(items) * sessions(step.body, callees, may_fail), step.span)
     # Stored by number, so that the results have the order of the elements.
     values: list[Value] = [DROPPED] * len(items)
     bind = step.element.bind
@@ -81,6 +83,11 @@ async def each(site: CallSite[Each]) -> Value:
     collecting = inside._replace(concurrent=scope.concurrent)
     value, _ = await _collect(site, FanOutResult(values, failures=failures), collecting)
     return value
+
+
+def _may_fail(step: Each | Branches) -> bool:
+    """Whether the run goes on if a part of the fan-out fails, perhaps before it opens a session."""
+    return step.failing.on_error != "abort" or step.rescue is not None
 
 
 async def _elements_of(site: CallSite[Each]) -> Elements:
@@ -124,7 +131,8 @@ async def branches(site: CallSite[Branches]) -> Value:
     inside = scope._replace(concurrent=True)
     steps = tuple(step.branches.values())
     run.emit(ev.FanOutStarted(site.path, clock(), len(steps)))
-    run.budget.foresee(sum(sessions(branch, scope.linked.callees) for branch in steps), step.span)
+    callees, may_fail = scope.linked.callees, _may_fail(step)
+    run.budget.foresee(sum(sessions(branch, callees, may_fail) for branch in steps), step.span)
     values: list[Value] = [DROPPED] * len(steps)
     names = tuple(step.branches)
     ended_order: list[int] = []

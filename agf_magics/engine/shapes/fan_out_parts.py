@@ -59,6 +59,8 @@ class FanOutParts(ABC):
         if attempt <= self.site.step.failing.retries and not isinstance(error, Denied):
             run.emit(ev.StepRetried(path, clock(), error))
             run.mark("retried", CallKey(path, retry_scope(self.site.scope, path, attempt).tries))
+            if self.items is not None:
+                self.items.forget_failed(i)
             return True
         self.give_up(i, error)
         return False

@@ -91,6 +91,10 @@ class OpenCalls:
         if not self.ended:
             self._woken = self.loop.create_future()
             await self._woken
+        return self.take_ended()
+
+    def take_ended(self) -> list[Element]:
+        """The elements whose calls have ended since the last time."""
         # A new list, because a report may come while the batch is journaled.
         batch = self.ended
         self.ended = []

@@ -101,10 +101,10 @@ class TaskFanOut(FanOutParts):
         separate_prints(self.site.run)
         host = self.site.run.host
         for i in numbers:
-            if self.items is not None and not self.items.retain(i):
-                await self.items.load(i)
             attempt = 1
             while True:
+                if self.items is not None and not self.items.retain(i):
+                    await self.items.load(i)
                 # Here, and not in the step, because another part may fail in the turn.
                 if clock() - host.turned > TURN:
                     await host.turn()

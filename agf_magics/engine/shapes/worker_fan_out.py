@@ -88,7 +88,7 @@ class WorkerFanOut(FanOutParts):
         try:
             await self._run((i, 1) for i in chain(order.ended, order.rest))
         except (asyncio.CancelledError, Exception):
-            await self.calls.cancel()
+            await self._stop()
             raise
         finally:
             self.remote.close()
@@ -102,10 +102,17 @@ class WorkerFanOut(FanOutParts):
         while True:
             await self._start_elements(attempts, self.remote.wanted_calls)
             if self.failure is not None:  # after a failure no further element starts (P15)
-                return await self.calls.cancel()
+                return await self._stop()
             if not self.open:
                 return None
             await self._end_elements(await self.calls.wait())
+
+    async def _stop(self) -> None:
+        """Stop the open calls. Those that have ended by now keep their results (decision A17)."""
+        try:
+            await self._end_elements(self.calls.take_ended())
+        finally:
+            await self.calls.cancel()
 
     async def _start_elements(self, attempts: Iterator[tuple[int, int]], width: int) -> None:
         """Start elements in all free slots. ``attempts``: the numbers of the elements and of their

@@ -56,6 +56,15 @@ class StillRunning(asyncio.CancelledError):
         cancelled."""
 
 
+class Arrived(asyncio.CancelledError):
+    """The step of a call is cancelled when the result of the call has arrived. It is journaled, so that
+    a resumed run does not make the call again."""
+
+    def __init__(self, result: Result) -> None:
+        super().__init__()
+        self.result = result
+
+
 def cross(function: Callable[..., Any], arguments: Mapping[str, Any]) -> Result:
     """Call ``function`` on this thread. If ``function`` forks the process, the child ends here."""
     before = Forks.count

@@ -266,6 +266,11 @@ class CallRows:
         self.not_made(call)
         return self.outcome("finished", call, EncodedValue("parts", data, shown))
 
+    def reused_failure(self, call: StartedCall, error: str | None) -> Insert:
+        """The row of a call that fails as a call in another run."""
+        self.not_made(call)
+        return self.outcome("failed", call, NO_VALUE, error)
+
     def not_made(self, call: StartedCall) -> None:
         """Note that a call that was about to be made is not made."""
         if call.watched is not None:

@@ -348,11 +348,14 @@ def edited_parts(
     earlier: Mapping[str, str], current: Mapping[str, str], changed: frozenset[bytes]
 ) -> tuple[list[str], list[str]]:
     """The names of the parts that differ, and of the parts that are left out because calls
-    ``changed`` them."""
+    ``changed`` them. A part that only one of both has was not edited: an edit of another part reads it,
+    or reads it no more."""
     names = {**earlier, **current}
     left_out = [name for name, text in names.items() if _key_in(text) in changed]
-    differ = [name for name in names if earlier.get(name) != current.get(name)]
-    return [name for name in differ if name not in left_out], left_out
+    differ = [
+        name for name in names if name not in left_out and earlier.get(name) != current.get(name)
+    ]
+    return [name for name in differ if name in earlier and name in current] or differ, left_out
 
 
 def _key_in(part: str) -> bytes:

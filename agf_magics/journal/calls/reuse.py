@@ -19,7 +19,7 @@ ReadValue = Callable[..., Record]
 
 
 class ReusedResult(NamedTuple):
-    """A result of an earlier run."""
+    """A result of an earlier run, or a failure that it went on without."""
 
     value: Value
     """The value, or a `LateValue` that is read when somebody needs it."""
@@ -29,6 +29,8 @@ class ReusedResult(NamedTuple):
     """The digest of the call in this run; None: it has none."""
     data: bytes | None = None
     """The row's data; None: the value is not stored as parts."""
+    error: str | None = None
+    """The failure as JSON; None: the call did not fail."""
 
 
 class EarlierRun(NamedTuple):
@@ -99,6 +101,13 @@ class Reuse:
                 stored = _ResultWithObjects(stored, record.digest, run)
             self._results.setdefault(record.digest[:CALL], []).append(stored)
 
+    def add_failures(self, run: EarlierRun, records: Iterable[Record]) -> None:
+        """Add failures of calls, each of which is taken after all results of an identical call."""
+        for record in records:
+            if record.digest:
+                stored = _ResultWithObjects(record, record.digest, run)
+                self._results.setdefault(record.digest[:CALL], []).append(stored)
+
     def _missing(self, records: Iterable[Record]) -> Iterator[Record]:
         """The results in ``records`` that no newer run has."""
         numbers = Counter[bytes]()
@@ -147,6 +156,8 @@ class Reuse:
         if isinstance(value, str):
             return ReusedResult(json.loads(value), value, digest)
         assert isinstance(stored, _ResultWithObjects)
+        if value.error is not None:
+            return ReusedResult(None, None, digest, error=value.error)
         data = value.result.parts
         is_late = not reads and data is not None and is_alone(data) and opaque_kind(bare(data))
         late = {"is_late": True} if is_late else {}

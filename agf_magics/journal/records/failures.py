@@ -6,6 +6,7 @@ import builtins
 import contextlib
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Annotated, Any, Literal, TypedDict
 
 from ...flow.step_path import format_path
@@ -81,6 +82,14 @@ def error_from(text: str, sources: Iterable[Source]) -> StepError:
         error.where = format_path(error.path)
     error.__cause__ = _cause(*stored["cause"]) if "cause" in stored else None
     return error
+
+
+def error_at(text: str, span: Span | None) -> StepError:
+    """The failure of another run in ``text``, at this place of this run. Raises as `error_from`."""
+    error = error_from(text, ())
+    placed = StepError(*(replace(problem, span=span) for problem in error.diagnostics))
+    placed.__cause__ = error.__cause__
+    return placed
 
 
 def _diagnostic(

@@ -8,6 +8,7 @@ stale as well, because the call may have another result.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import partial
 from typing import Any, ClassVar, Literal
@@ -128,7 +129,8 @@ class Stale(Trace):
         again = counted(len(self.again), "step") if self.again else "no step"
         retries = sum(row["is_retry"] for row in self) if self.is_edited else 0
         only = f", {retries:,} of them only to try a failure again" if retries else ""
-        evaluated = self._steps("state", "evaluated")
+        # Views have no row, and so no mark, for a step that only hands a value on.
+        evaluated = [row for row in self if row["state"] == "evaluated" and row["is_listed"]]
         counts = {
             "without calls may get other values": evaluated,
             "new": self.new,
@@ -318,6 +320,7 @@ def _table_row(
         "change": change,
         "key": row.key,
         "is_retry": False,
+        "is_listed": row.is_listed,
     }
 
 
@@ -337,9 +340,15 @@ def _edited_expressions(planned: Run, aligned: Mapping[Key, Row]) -> set[Key]:
     return keys
 
 
+_WORD = re.compile(r"""''[^']*''|'[^'\\]*'|"[^"\\]*"|[^\s'"]+|\S""")
+"""A word, or a text in quotes, whose spaces are a part of it; inside single quotes, YAML doubles
+them."""
+
+
 def _expression(row: Row) -> list[str]:
-    """The words of the expression of a step; spaces and line breaks make no difference."""
-    return row.step.value.span.text.split() if isinstance(row.step, Compute) else []
+    """The words of the expression of a step; spaces and line breaks between them make no
+    difference."""
+    return _WORD.findall(row.step.value.span.text) if isinstance(row.step, Compute) else []
 
 
 def _reason(

@@ -2,8 +2,9 @@
 
 The new run reuses earlier results by content, as ``--reuse`` does, except those of the step, of the
 steps inside it and of the steps after it: later steps of a sequence, the steps of a plan that its
-values reach, the nodes of a graph to which an edge leads. So the new run may have another input or
-an edited definition: a call that differs is made again.
+values reach, the nodes of a graph to which an edge leads. Before the step, a failure that the run went
+on without is reused as a failure. So the new run may have another input or an edited definition: a call
+that differs is made again.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from ...flow.steps import Branches, Each, path_to
 from ...flow.steps import Sequence as Steps
 from ...journal.calls.reuse import EarlierRun, Reuse
 from ...journal.database.errors import as_definition_errors
+from ...journal.records.recorded_outcomes import EarlierOutcomes
 from ...journal.records.records import Record
 from ...journal.runs import changed_objects, records
 from ...limits.limits import Limits
@@ -111,9 +113,11 @@ def rerun_from(
         with as_definition_errors():
             with store.reading_run(num) as connection:
                 changed = changed_objects(connection, num)
-            results = [(EarlierRun(earlier.run_id, changed), _before(earlier, key))]
+            source = EarlierRun(earlier.run_id, changed)
             reading = reader_of_results(store, state_of(again).flow_input.input)
-            again.journal.reuse = Reuse(earlier.run_id, results, *reading)
+            reuse = Reuse(earlier.run_id, [(source, _before(earlier, key))], *reading)
+            reuse.add_failures(source, _survived(_before(earlier, key)))
+            again.journal.reuse = reuse
     start_on_engine(again)
     return again
 
@@ -148,6 +152,20 @@ def _before(run: Run | PastRun, key: Key) -> Iterator[Record]:
         left_out = (key, *after, *visits) if begun else (key, *after)
         if not any(is_within(call_key, outer) for outer in left_out):
             yield record
+
+
+OUTCOMES = frozenset({"begun", "finished", "failed", "dropped", "rescued", "retried"})
+
+
+def _survived(records: Iterable[Record]) -> Iterable[Record]:
+    """The failures among these records that the run went on without."""
+    # No value is read: only which call failed last, and what became of it.
+    outcomes = (
+        record._replace(what="begun") if record.what == "finished" else record
+        for record in records
+        if record.what in OUTCOMES
+    )
+    return EarlierOutcomes(outcomes, ended=True).failed.values()
 
 
 def _after(linked: Linked, key: Key) -> tuple[list[Key], list[Key]]:

@@ -21,14 +21,15 @@ def choose_rows(table: object, retried: str | None = None, **options: Any) -> Ov
         return Over(table=table, **options)
     run = find_past_run(retried)
     earlier = run.table
-    # A row that ran several times runs again if one of the times failed.
+    # A row that ran several times runs again if one of the times failed, and as often: only the
+    # failed times are made again, and with fewer times the others would be enough for all.
     failed = list({row.number: row for row in earlier.rows(earlier.failed)}.values())
     if not failed:
         hint = "%runs lists the runs; --over runs all rows"
         message = f"no row of {run.run_id!r} failed"
         raise DefinitionError(Diagnostic("over.none-failed", message, hint=hint))
     numbers = [row.number for row in failed]
-    options = {**options, "retried": run.run_id}
+    options = {"repeat": earlier.terms.repeat, **options, "retried": run.run_id}
     if table is not None:
         return Over(table=table, numbers=numbers, **options)
     lost = next((row.number for row in failed if not row.is_whole), None)

@@ -12,7 +12,7 @@ from ...settings.folders import journal_file, this_notebook
 from ...settings.settings import current
 from ...text.diagnostics import DefinitionError, refused
 from .manifest import read_manifest
-from .run_names import NamedRun, identify, named_runs, runs_of, word_of
+from .run_names import NamedRun, identify, journaled_names, runs_of, word_of
 
 UNFINISHED = ("interrupted", "waiting")
 """The statuses of runs that the next session should continue."""
@@ -36,7 +36,7 @@ def find_run(store: Store, run: object, flows: Collection[str] | None = None) ->
     row = read_run(store, word)  # most often it is a whole id
     if row is not None:
         return row
-    run_id = identify(word, named_runs(store), flows=flows)
+    run_id = identify(word, journaled_names(store), flows=flows)
     row = read_run(store, run_id)
     if row is None:  # a run of this process that has no row yet
         raise still_running(run_id)
@@ -47,7 +47,7 @@ def find_resumable(store: Store, run: object, flows: Collection[str] | None = No
     """The run that ``run`` names. The name of a flow means its last run that can be resumed; no
     name means the last such run of this notebook. ``flows``: see `identify`. Raises
     DefinitionError, JournalError."""
-    runs = named_runs(store)
+    runs = journaled_names(store)
     if run is not None:
         word = word_of(run)
         runs = [] if any(other.run_id == word for other in runs) else runs_of(word, runs)

@@ -17,7 +17,7 @@ from ...journal.runs import RunHead, changed_objects, list_runs, missing_results
 from ...values.value import Value
 from ..runs.run import Run, state_of
 from .lookup import find_run, journal
-from .run_names import identify, named_runs, word_of
+from .run_names import identify, journaled_names, word_of
 from .stored_results import unpickle
 
 MAX_RUNS = 20
@@ -64,7 +64,7 @@ def _find_earlier(store: Store, run: Run, earlier: object) -> RunHead:
     """The run that ``earlier`` names, which is never ``run`` itself: it may be the last of its
     flow. Raises DefinitionError, JournalError."""
     word = word_of(earlier)
-    other_runs = [other for other in named_runs(store) if other.run_id != run.run_id]
+    other_runs = [other for other in journaled_names(store) if other.run_id != run.run_id]
     return find_run(store, identify(word, other_runs)).head
 
 

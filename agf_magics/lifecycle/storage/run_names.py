@@ -35,6 +35,8 @@ class NamedRun(NamedTuple):
     status: str
     started: float
     """Seconds since 1970."""
+    is_journaled: bool = True
+    """False for a run of this process that the journal will never have, such as a dry run."""
 
 
 def named_runs(store: Store | None) -> list[NamedRun]:
@@ -45,8 +47,16 @@ def named_runs(store: Store | None) -> list[NamedRun]:
         head.run_id: NamedRun(head.run_id, head.name, head.status, head.started) for head in heads
     }
     for run in live:  # a run that has just begun has no row yet
-        runs.setdefault(run.run_id, NamedRun(run.run_id, run.name, run.status, started_at(run)))
+        is_journaled = run.journal is not None
+        named = NamedRun(run.run_id, run.name, run.status, started_at(run), is_journaled)
+        runs.setdefault(run.run_id, named)
     return sorted(runs.values(), key=lambda run: run.started, reverse=True)
+
+
+def journaled_names(store: Store) -> list[NamedRun]:
+    """The runs that the journal ``store`` has or will have, the latest first. Raises
+    JournalError."""
+    return [run for run in named_runs(store) if run.is_journaled]
 
 
 def runs_of(name: str, runs: Iterable[NamedRun]) -> list[NamedRun]:

@@ -11,7 +11,7 @@ import secrets
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from itertools import chain
-from statistics import fmean, median, stdev
+from statistics import fmean, median, pstdev, stdev
 from typing import NamedTuple
 
 from ...text.diagnostics import Diagnostic
@@ -22,7 +22,7 @@ RESAMPLES = 1_000
 
 MOST_DRAWN = 2_000_000
 """The most draws for an interval. With more rows the interval follows from the standard deviation,
-which is then as exact."""
+which is then as exact; with more repetitions the mean of those of a row is drawn at once."""
 
 LARGEST = 1e300
 """The bound of numbers: a float can hold the sum of as many as a table has."""
@@ -134,12 +134,17 @@ def summarize(
 
 def right_label(right: Value, label: str) -> str:
     """The right label of a row as a text, to be compared with ``label``. A boolean is ``true``, as
-    definitions write it, or ``True`` beside a label with a capital letter.
+    definitions write it, or ``True`` beside a label with a capital letter. A whole float is a whole
+    number: pandas makes a column of them floats if one is missing.
 
     >>> right_label(True, "false"), right_label(True, "False"), right_label(1.5, "2")
     ('true', 'True', '1.5')
+    >>> right_label(2.0, "2"), right_label(2.0, "2.0")
+    ('2', '2.0')
     """
     text = str(right)
+    if isinstance(right, float) and text != label:
+        text = text.removesuffix(".0")
     return text if not isinstance(right, bool) or label[:1].isupper() else text.lower()
 
 
@@ -175,11 +180,15 @@ def interval(groups: Sequence[Sequence[float]], seed: int) -> Interval:
         half = 1.96 * stdev(means) / len(means) ** 0.5
         return Interval(mean, mean - half, mean + half)
     draw = random.Random(seed)
-    single = all(len(group) == 1 for group in groups)
-    drawn = [
-        fmean(draw.choices(means, k=len(means)) if single else _redrawn(draw, groups))
-        for _ in range(RESAMPLES)
-    ]
+    numbers = sum(map(len, groups))
+    if numbers == len(groups):
+        drawn = [fmean(draw.choices(means, k=len(means))) for _ in range(RESAMPLES)]
+    elif numbers * RESAMPLES <= MOST_DRAWN:
+        drawn = [fmean(_redrawn(draw, groups)) for _ in range(RESAMPLES)]
+    else:
+        errors = [pstdev(group) / len(group) ** 0.5 for group in groups]
+        repeated = list(zip(means, errors, map(len, groups), strict=True))
+        drawn = [_redrawn_mean(draw, repeated) for _ in range(RESAMPLES)]
     drawn.sort()
     return Interval(mean, drawn[RESAMPLES * 25 // 1000], drawn[RESAMPLES * 975 // 1000 - 1])
 
@@ -188,3 +197,11 @@ def _redrawn(draw: random.Random, groups: Sequence[Sequence[float]]) -> list[flo
     """A resample: as many groups drawn at random, and from each group as many numbers."""
     chosen = draw.choices(groups, k=len(groups))
     return [number for group in chosen for number in draw.choices(group, k=len(group))]
+
+
+def _redrawn_mean(draw: random.Random, groups: Sequence[tuple[float, float, int]]) -> float:
+    """The mean of such a resample. Each group is the mean of its numbers, the standard error of
+    that mean, and their count: the mean of many drawn numbers has a normal distribution."""
+    chosen = draw.choices(groups, k=len(groups))
+    total = sum(draw.gauss(mean, error) * count for mean, error, count in chosen)
+    return total / sum(count for *_, count in chosen)

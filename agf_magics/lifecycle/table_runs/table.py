@@ -36,7 +36,16 @@ from .evaluation_report import evaluation_report
 from .saving import WRITERS, arrow_table
 from .score_table import Scores
 from .table_display import displayed_html, displayed_text
-from .table_row import Cells, LostInput, TableRow, Unstored, as_mapping, not_stored
+from .table_row import (
+    Cells,
+    LostInput,
+    TableRow,
+    Unstored,
+    added_cell,
+    as_mapping,
+    free_name,
+    not_stored,
+)
 
 TABLE = ("not a file of rows", (".csv", ".jsonl", ".parquet"))
 FIGURES = ("no file for a report", (".html", ".json"))
@@ -186,8 +195,8 @@ class RowTable:
 
     def column_of(self, name: str) -> str:
         """The name of a column about the run (``name``, required): ``status`` is ``run.status``
-        where the input has that column."""
-        return f"run.{name}" if name in self.terms.columns else name
+        where the input has that column, ``run.run.status`` where it has both."""
+        return free_name("run.", name, self.terms.columns)
 
     @cached_property
     def _taken(self) -> frozenset[str]:
@@ -204,12 +213,17 @@ class RowTable:
     def add_column(self, name: str, values: Sequence[Value]) -> None:
         """Add a column, or replace one that was added: ``name`` and a value for each row
         (``values``), both required. The journal keeps it with the run. A column of the output that
-        has this name gets the name ``output.NAME``. Raises ValueError for any other column's name."""
+        has this name gets the name ``output.NAME``. A number of NumPy is a number, a date a text in
+        ISO form. Raises ValueError for any other column's name, DefinitionError
+        ``over.cannot-hold`` for a value that has no such form."""
         if name in self._taken:
             raise ValueError(f"the table has a column {name!r}: choose another name")
         if len(values) != len(self):
             raise ValueError(f"a column here has {len(self):,} values, not {len(values):,}")
-        self.added[name] = dict(enumerate(map(self.run.secrets.shown, values)))
+        cells = (
+            added_cell(value, self.number_of(place), name) for place, value in enumerate(values)
+        )
+        self.added[name] = dict(enumerate(map(self.run.secrets.shown, cells)))
         try:
             self._keep_column(name, self.added[name], new=True)
         except DeletedRun as error:
@@ -241,8 +255,7 @@ class RowTable:
     @cached_property
     def label_column(self) -> str:
         """The name of the column of labels: ``label``, or ``run.label`` if the table has one."""
-        own_columns = {*self.columns} - {*self.added}
-        return "run." + LABEL if LABEL in own_columns else LABEL
+        return free_name("run.", LABEL, {*self.columns} - {*self.added})
 
     def _keep_column(self, name: str, values: Mapping[int, Value], new: bool) -> None:
         if (place := place_in_journal(self.run)) is not None:
@@ -362,7 +375,14 @@ class RowTable:
     def _outputs(self, row: TableRow, shown: bool) -> Cells:
         taken = self._taken | self.added.keys()
         cells = row.returned_cells(shown)
-        return {f"output.{n}" if n in taken else n: value for n, value in cells.items()}
+        clashing = cells.keys() & taken
+        if not clashing:
+            return dict(cells)
+        taken |= cells.keys()
+        return {
+            free_name("output.", name, taken) if name in clashing else name: value
+            for name, value in cells.items()
+        }
 
     def _row(self, place: int, outcome: RowOutcome) -> TableRow:
         record = outcome.record

@@ -8,18 +8,21 @@ views use previews, for which nothing is unpickled (decision A19).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple, Protocol
 
 from ...journal.codec.encoding import DecodeError, EncodedValue, encode_value
+from ...journal.codec.json_texts import encode
 from ...journal.codec.same_values import Stored, is_same, is_same_json
 from ...journal.database.value_files import ValueFiles
 from ...journal.records.records import Record
 from ...settings.settings import current
 from ...text.diagnostics import DefinitionError, Diagnostic, StepError
-from ...values.value import Value
+from ...values.tables.rows import cell
+from ...values.value import Value, type_name
 
 Cells = dict[str, Value]
 """The cells of a row by the names of their columns; a value that is not held is an `Unstored`."""
@@ -248,3 +251,28 @@ def not_stored(places: list[tuple[int, str]], why: str = "") -> DefinitionError:
         "disk had no room; a run with the journal switched off keeps all values in memory"
     )
     return DefinitionError(Diagnostic("over.not-stored", message, hint=hint))
+
+
+def added_cell(value: Value, number: int, name: str) -> Value:
+    """A value of an added column as the journal keeps it: JSON, or what has an obvious form there,
+    as the cells of a table that is given. ``number``, ``name``: its row and column, for an error.
+    Raises DefinitionError."""
+    with suppress(TypeError, ValueError, RecursionError):
+        encode(value)
+        return value
+    with suppress(TypeError, ValueError, RecursionError):
+        plain = cell(value)
+        encode(plain)
+        return plain
+    place = places_text([(number, name)])
+    message = f"an added column cannot hold {type_name(value)}: {place}"
+    hint = "add numbers, texts, lists and mappings of them"
+    raise DefinitionError(Diagnostic("over.cannot-hold", message, hint=hint))
+
+
+def free_name(prefix: str, name: str, taken: Container[str]) -> str:
+    """``name`` with ``prefix`` before it as often as is necessary: a table that was saved and is run
+    over again has the names with one."""
+    while name in taken:
+        name = prefix + name
+    return name

@@ -9,6 +9,7 @@ import asyncio
 import atexit
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
@@ -20,8 +21,8 @@ from ...text.folder import notebook_folder
 from .config_files import read_entries, read_entry
 from .connecting import Address, Command, Target
 from .home_loop import HomeLoop
-from .server import CLOSING, Server
-from .session import MODES
+from .server import Server
+from .session import CLOSING, MODES
 
 SIGNING_IN = 300.0
 """Seconds that connecting may take if a person signs in."""
@@ -74,7 +75,9 @@ class Servers(Mapping[str, Server]):
         self._servers = {}
         atexit.unregister(self.close_all)
         if closing:
-            HomeLoop.current().wait(_end_all(closing), CLOSING)
+            # At the exit of the process nobody may be left who could stop the wait.
+            with suppress(TimeoutError):
+                HomeLoop.current().wait(_end_all(closing), 2 * CLOSING)
 
 
 async def _end_all(closing: Sequence[Server]) -> None:

@@ -28,6 +28,9 @@ from .stdio import UNREADABLE
 MODES = {"auto": "auto", "old": "legacy"}
 """The SDK's mode for each choice of protocols; ``old``: only protocols before 2026."""
 
+CLOSING = 8.0
+"""Seconds that the end of a session may take."""
+
 PAUSE = 0.1
 """Seconds between two listings that a server asks for."""
 
@@ -80,12 +83,18 @@ class Session:
             await self.close()
             raise
 
-    async def close(self) -> None:
+    async def close(self) -> bool:
+        """End the session. Returns whether it has ended within `CLOSING` seconds; if not, it is
+        cancelled."""
         self._over.set()
-        if self._task is not None:
-            if not self._opened.done():
-                self._task.cancel()
-            await asyncio.wait({self._task})
+        if self._task is None:
+            return True
+        if not self._opened.done():
+            self._task.cancel()
+        _, still_open = await asyncio.wait({self._task}, timeout=CLOSING)
+        if still_open:
+            self._task.cancel()
+        return not still_open
 
     @property
     def is_open(self) -> bool:

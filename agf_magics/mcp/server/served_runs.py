@@ -11,7 +11,8 @@ from ...catalog import Registry
 from ...engine.run_options import RunOptions
 from ...flow.flow import Flow
 from ...lifecycle.launch.launch import start_run
-from ...lifecycle.past.past_run import PastRun
+from ...lifecycle.past.cancelled import cancel_past_run
+from ...lifecycle.past.past_run import PastRun, find_past_run
 from ...lifecycle.past.past_runs import runs
 from ...lifecycle.past.resume import resume_run
 from ...lifecycle.runs.run import Run, state_of
@@ -23,6 +24,8 @@ from .served_run import ServedRun
 
 MOST_RUNNING = 8
 """Runs of a server at the same time."""
+BY_CLIENT = "a client of the MCP server cancelled it"
+"""The reason of a cancellation, in the error of the run."""
 MOST_WAITING = 100
 """Calls that wait until a run has ended; further calls are refused."""
 
@@ -96,11 +99,14 @@ class ServedRuns:
         return started(run_id)
 
     async def cancel(self, run_id: str) -> Envelope:
-        """Cancel a run and wait for its end; a run that has ended stays as it is."""
+        """Cancel a run and wait for its end. A run that waits in the journal, or was interrupted, ends
+        there; a run that has ended stays as it is."""
         run = await self.find_run(run_id)
         if isinstance(run, Run) and not run.done:
-            run.cancel("a client of the MCP server cancelled it")
+            run.cancel(BY_CLIENT)
             await asyncio.to_thread(run.wait)
+        elif isinstance(run, PastRun) and run.status in ("waiting", "interrupted"):
+            run = await asyncio.to_thread(cancel_past_run, run_id, BY_CLIENT)
         elif run.status in ("pending", "running"):
             message = f"run {run_id!r} is running in another process"
             raise refused("journal.running", message, "cancel it there")
@@ -218,6 +224,9 @@ class ServedRuns:
             raise DefinitionError(
                 Diagnostic("journal.unknown-run", f"there is no run {run_id!r}", hint=hint)
             )
+        # The journal knows whether a run that has ended here was answered or cancelled since.
+        if isinstance(run, Run) and run.journal is not None and run.status == "waiting":
+            return await asyncio.to_thread(find_past_run, run_id)
         return run
 
 

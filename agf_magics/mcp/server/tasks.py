@@ -22,6 +22,7 @@ from mcp.server.context import CallNext, HandlerResult
 from mcp_types.methods import serialize_server_result
 
 from ...lifecycle.past.past_run import PastRun
+from ...lifecycle.runs.live import started_at
 from ...lifecycle.runs.run import Run
 from ...text.diagnostics import DefinitionError
 from .envelopes import Envelope, error_text, started
@@ -132,13 +133,13 @@ class Tasks:
     async def _cancel(
         self, context: Context, params: types.CancelTaskRequestParams
     ) -> dict[str, Any]:
-        run, envelope = await self._state(params.task_id)
-        if envelope["status"] not in ("started", "waiting"):
-            message = f"the task {params.task_id!r} has ended: {STATUSES[envelope['status']]}"
-            raise MCPError(types.INVALID_PARAMS, message)
         with _errors_of_the_protocol():
+            run = await self._served.find_run(params.task_id)
+            if run.status in ("ok", "error", "cancelled"):
+                message = f"the task {params.task_id!r} has ended: {STATUSES[run.status]}"
+                raise MCPError(types.INVALID_PARAMS, message)
             envelope = await self._served.cancel(params.task_id)
-        return _about(run, envelope)
+            return _about(await self._served.find_run(params.task_id), envelope)
 
     async def _state(self, run_id: str) -> tuple[Run | PastRun, Envelope]:
         """The run of a task, and its state. A run that the end of a server interrupted is
@@ -178,12 +179,12 @@ def _about(run: Run | PastRun, envelope: Envelope) -> dict[str, Any]:
 
 def _times(run: Run | PastRun) -> tuple[float, float]:
     """The begin of a run, and its end or the current time, in seconds since 1970."""
-    now = time.time()
     if isinstance(run, PastRun):
-        ended = run.ended
-        return run.started.timestamp(), ended.timestamp() if ended is not None else now
-    return now - (run.progress.seconds or 0.0), now
+        began, ended = run.started, run.ended
+        return began.timestamp(), ended.timestamp() if ended is not None else time.time()
+    began_at = started_at(run)
+    return began_at, began_at + (run.seconds or 0.0) if run.done else time.time()
 
 
 def _written(when: float) -> str:
-    return datetime.fromtimestamp(when, UTC).isoformat()
+    return datetime.fromtimestamp(when, UTC).isoformat(timespec="milliseconds")

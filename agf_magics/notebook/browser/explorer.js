@@ -14,15 +14,9 @@ const TABS = { steps: "Steps", picture: "Picture", timeline: "Timeline" };
 class Explorer {
   constructor(state, host) {
     this.state = state;
-    this.host = host;
-    this.cell = host.closest(".jp-Cell");
     // A later view of the same run begins as the last one was.
     const kept = state.kept ??= { folded: new Set(), chosen: -1, tab: state.draw ? "picture" : "steps", sizes: {} };
     Object.assign(this, { folded: kept.folded, chosen: kept.chosen, tab: kept.tab, sizes: kept.sizes, isNarrow: false, isBelow: false, showsUnused: false, said: 0 });
-    host.explorer = this; // for scripts in the page
-    host.addEventListener("pointerenter", () => this.extras.come());
-    host.dataset.lmSuppressShortcuts = "true"; // JupyterLab's keys do not act in here
-    this.root = host.shadowRoot ?? host.attachShadow({ mode: "open" });
     this.title = element("button", { type: "button", class: "title", title: "Show the result of the run", on: { click: () => this.pick(-1) } });
     this.titles = { name: element("b"), status: element("span", { class: "state", style: { width: "auto" } }), counts: element("span", { class: "counts" }), dropped: button("", () => this.nextFailed(), { class: "link bad", title: "Show the next step in which something failed" }) };
     this.title.append(this.titles.name, " · ", this.titles.status, this.titles.counts, " · ", this.took = element("span"));
@@ -46,13 +40,15 @@ class Explorer {
     this.hiding = element("style"); // an element of the document: the shadow root has a style of its own
     this.live = element("div", { class: "hidden-text", role: "status", "aria-live": "polite" });
     this.box = element("div", { class: "explorer", role: "region", "aria-label": `Run of ${state.name}: ${state.runId}`, on: {
-      keydown: event => this.key(event), focusin: () => { this.hasFocus = true; },
-      focusout: event => { if (event.relatedTarget) this.hasFocus = false; } } },
+      keydown: event => this.key(event), focusin: ({ target }) => { this.focused = target; },
+      focusout: event => { if (event.relatedTarget) this.focused = null; } } },
       element("header", { role: "group", "aria-label": "Run" }, element("span", { class: "titles" }, this.title, this.titles.dropped), element("span", { class: "controls" }, this.buttons.resume, // never where Cancel was
         element("span", { class: "tabs", role: "tablist", "aria-label": "Views" }, Object.values(this.tabs)),
         this.extras.bell, this.extras.time, this.extras.stale, this.deaf, this.buttons.cancel)),
       this.message, this.extras.note, this.questions, this.extras.place, this.columns = element("div", { class: "columns" }, this.main, this.divider, this.panel.node), this.lower, this.live);
-    this.root.replaceChildren(element("style", {}, STYLE), this.box);
+    this.box.addEventListener("scroll", ({ target }) => this.scrolled.set(target, [target.scrollLeft, target.scrollTop]), true);
+    this.scrolled = new Map();
+    this.settle(host);
     this.sized = new ResizeObserver(([entry]) => this.resize(entry.contentRect.width));
     this.sized.observe(this.box); // not its host, which stays as it is when the box fills the screen
     // The panel is as high as what is beside it, and may always be as high as a short list.
@@ -62,6 +58,24 @@ class Explorer {
     this.box.classList.toggle("alone", Boolean(state.alone));
     this.reset();
     this.clock = setInterval(() => this.tick(), TICK);
+  }
+
+  // In an element: the first one, or one by which the kernel has replaced it. A view that moves stays as it is; only the
+  // document forgets what is scrolled and what has the focus.
+  settle(host) {
+    this.host = host;
+    this.cell = host.closest(".jp-Cell");
+    host.explorer = this; // for scripts in the page
+    host.addEventListener("pointerenter", () => this.extras.come());
+    host.dataset.lmSuppressShortcuts = "true"; // JupyterLab's keys do not act in here
+    this.root = host.shadowRoot ?? host.attachShadow({ mode: "open" });
+    if (this.hiding.parentNode) host.append(this.hiding);
+    const { focused, scrolled } = this;
+    this.scrolled = new Map();
+    this.root.replaceChildren(element("style", {}, STYLE), this.box);
+    for (const [node, place] of scrolled) node.scrollTo(...place);
+    // Unless the person works elsewhere by now.
+    if (focused && (document.activeElement ?? document.body) === document.body) focused.focus({ preventScroll: true });
   }
 
   close() {
@@ -97,6 +111,7 @@ class Explorer {
   }
 
   resize(width) {
+    if (!width) return; // between two elements
     this.isNarrow = width < NARROW;
     this.box.classList.toggle("narrow", this.isNarrow);
     this.box.classList.toggle("small", width < SMALL);

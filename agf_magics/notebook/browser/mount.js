@@ -73,12 +73,10 @@ class Runs {
       const state = states.get(mark);
       for (const host of document.getElementsByClassName(mark)) {
         if (this.views.has(host)) continue;
-        const left = [...this.views].find(([other, view]) => view.state === state && !other.isConnected && view.hasFocus);
-        this.views.set(host, state.view(host));
-        if (!left) continue;
-        left[1].hasFocus = false;
-        if (document.activeElement && document.activeElement !== document.body) continue; // the person works elsewhere by now
-        (host.shadowRoot.querySelector("[role=tree]") ?? host.shadowRoot.querySelector("button")).focus({ preventScroll: true });
+        const [old, left] = [...this.views].find(([other, view]) => view.state === state && view.settle && !other.isConnected) ?? [];
+        this.views.delete(old);
+        left?.settle(host);
+        this.views.set(host, left ?? state.view(host));
       }
     }
     for (const [host, view] of this.views) {

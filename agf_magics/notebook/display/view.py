@@ -25,7 +25,8 @@ from ...lifecycle.run_internals import linked_flow
 from ...lifecycle.runs.pending_questions import PendingQuestion
 from ...lifecycle.runs.run import Run, state_of
 from ...pictures.amounts import duration
-from ...pictures.pages.parts import DIM, LiveLine, headline
+from ...pictures.pages.live_line import LiveLine
+from ...pictures.pages.parts import headline
 from ...pictures.pages.run_page import MOST_BODY, body_html, body_text, fitted, run_header_html
 from ...pictures.plain import html, line
 from ...pictures.row_words import (
@@ -147,8 +148,14 @@ class Page(View):
             "questions": self._elsewhere or run.done,
             "rows": run.done,
         }
-        text = [headline(run.progress, run.run_id, now=clock()), *body_text(run, **parts)]
-        page = run_header_html(run) + fitted([("the picture", picture)], run.run_id, MOST_BODY)
+        at = "" if run.done else time.strftime("%H:%M:%S")
+        text = [headline(run.progress, run.run_id, now=clock(), at=at), *body_text(run, **parts)]
+        page = run_header_html(run, at)
+        if at:
+            later = f"the run had not ended; how it went on: %runs {run.run_id}"
+            page += f'<p style="margin:0 0 4px"><em>{html(later)}</em></p>'
+            text.append(later)
+        page += fitted([("the picture", picture)], run.run_id, MOST_BODY)
         conversations = ""
         if run.done:
             # Imported here: the answers to the explorer import an eighth of the package.
@@ -156,10 +163,6 @@ class Page(View):
 
             conversations = conversations_html(run)
         page += body_html(run, **parts, more=[("the conversations", conversations)])
-        if not run.done:
-            saved = f"at {time.strftime('%H:%M:%S')} the run had not ended: %runs {run.run_id}"
-            page += f'<p style="margin:4px 0 0;{DIM}"><em>{html(saved)}</em></p>'
-            text.append(saved)
         return {"text/html": page, "text/plain": "\n".join(text)}
 
     def _show_picture(self, picture: Bundle) -> None:

@@ -33,7 +33,7 @@ from ...pictures.plain import line
 from ...pictures.problems import format_exception
 from ...text.diagnostics import DefinitionError
 from ..config import has_notices
-from ..output.front_end import page
+from ..output.front_end import in_frames, page
 from ..output.output import Bundle, accompany
 from .open_call import open_call
 from .open_views import Answers, open_explorer
@@ -51,6 +51,11 @@ COMPLETE = 5.0
 """Seconds after which an update has all rows, if anything changed: so a page that missed a message is
 right again."""
 
+
+WRITTEN = 10.0
+"""Seconds after which the static page of a live run is written into the output again, so that a notebook
+that is saved has it. Each page stays in the history of a shared document, so a long run writes it less
+often: a fifth of the run may be missing."""
 
 MOST_ANSWER = 100_000
 """The most characters of an answer to a question."""
@@ -86,6 +91,8 @@ class Channel(Answers):
         """When the run was shown first, and when an update had all rows last."""
         self._counted = 0.0
         """When an update had the changes of counters last."""
+        self._written = self._opened, -1
+        """When the static page was written last, and `Progress.changes` of it."""
         self._head: Update = {}
         """The facts that the open pages know, by name: an update has only the facts that changed."""
         self._context = contextvars.copy_context()
@@ -108,7 +115,22 @@ class Channel(Answers):
             }
 
     def tick(self) -> None:
-        """Send the changes since the last update."""
+        """Send the changes since the last update, and now and then write the static page again."""
+        self._send_changes()
+        self._write()
+
+    def _write(self) -> None:
+        when, seen = self._written
+        now, changes = time.monotonic(), self.run.progress.changes
+        pause = max(WRITTEN, (now - self._opened) / 5)
+        # Not below the hands of a person who types an answer; and a frame would begin anew.
+        if changes == seen or now - when < pause or self.run.progress.open_questions or in_frames():
+            return
+        self._written = now, changes
+        if isinstance(self.run, Run):
+            self._show(self.run)
+
+    def _send_changes(self) -> None:
         with self._lock:
             changes = self.run.progress.changes
             if changes == self._seen:
@@ -246,6 +268,7 @@ class Channel(Answers):
             self._head = {}
             self._sent += 1
             self._opened = time.monotonic()
+            self._written = self._opened, -1
             self.send({"type": "run", **self.start()})
         self.keep_up()
 

@@ -10,19 +10,18 @@ mixed of it and of its own colour, as in the live view; the sanitizer removes th
 from __future__ import annotations
 
 import re
-import shutil
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 from json import dumps
-from typing import NamedTuple, TextIO
+from typing import NamedTuple
 
 from ...flow.progress.progress import Failure, Progress
 from ...flow.progress.question import Question
 from ...flow.progress.rows import Key, Row, key_of
 from ...flow.progress.usage import Usage
 from ...flow.question_text import long_arguments
-from ...text.columns import cells, fitting
+from ...text.columns import cells
 from .. import theme as look
 from ..amounts import counted, duration, money
 from ..call_words import call_words
@@ -95,65 +94,26 @@ def shown_status(progress: Progress) -> str:
     return "dropped" if shown == "ok" and progress.failed else shown
 
 
-def header_html(progress: Progress, run_id: str = "", *, now: float) -> str:
-    """One line: the name, the status, the counts, the id."""
+def header_html(progress: Progress, run_id: str = "", *, now: float, at: str = "") -> str:
+    """One line: the name, the status, the counts, the id. ``at``: the time of the day at which a run
+    that has not ended had this status, for a page that may be read later."""
     name = f"<strong>{html(line(progress.name, 80))}</strong>"
-    state = state_html(shown_status(progress)) + html(_dropped(progress))
+    state = (
+        state_html(shown_status(progress))
+        + html(f" at {at}" if at else "")
+        + html(_dropped(progress))
+    )
     parts = [name, state, *map(html, _counts(progress, now))]
     parts += [f'<code style="{DIM}">{html(line(run_id, 80))}</code>'] if run_id else []
     return f'<div style="margin:0 0 4px;{WRAP}">{" · ".join(parts)}</div>'
 
 
-def headline(progress: Progress, run_id: str = "", *, now: float) -> str:
-    """``nightly_digest · ▶ running · 2 of 5 steps · 4.2 s``"""
+def headline(progress: Progress, run_id: str = "", *, now: float, at: str = "") -> str:
+    """``nightly_digest · ▶ running · 2 of 5 steps · 4.2 s``. ``at``: see `header_html`."""
     shown = look.state(shown_status(progress))
-    state = f"{shown.mark} {shown.word}{_dropped(progress)}"
+    state = f"{shown.mark} {shown.word}{f' at {at}' if at else ''}{_dropped(progress)}"
     parts = [line(progress.name, 80), state, *_counts(progress, now)]
     return " · ".join([*parts, *([line(run_id, 80)] if run_id else [])])
-
-
-def live_line(progress: Progress, now: float) -> str:
-    """The headline with a bar: how much of the outermost fan-outs has ended, or of the steps."""
-    fans = outer_fans(progress, tallies(progress))
-    ended, total = _steps_done(progress)
-    if fans:
-        ended = sum(tally.ended for _, tally in fans)
-        total = sum(tally.total for _, tally in fans)
-    bar = f"{'▰' * (10 * ended // max(total, 1)):▱<10}"
-    return f"{bar} {headline(progress, now=now)}"
-
-
-class LiveLine:
-    """A line about a run that is written again and again into a terminal, and into nothing else. It is
-    cleared when the run asks a question or ends: others write the question and the end."""
-
-    SECONDS = 0.25
-    """Seconds between two calls of `show`; the caller waits for them."""
-
-    def __init__(self, file: TextIO) -> None:
-        self._file = file
-        self._is_terminal = file.isatty()
-        self._shown = ""
-
-    def show(self, progress: Progress, now: float) -> None:
-        if not self._is_terminal or progress.ended is not None or progress.open_questions:
-            return self.clear()
-        text = live_line(progress, now)
-        text = text[: fitting(text, shutil.get_terminal_size().columns - 1)]
-        if text != self._shown:
-            self._shown = text
-            self._file.write(f"{_EMPTY_LINE}{text}")
-            self._file.flush()
-
-    def clear(self) -> None:
-        if self._shown:
-            self._shown = ""
-            self._file.write(_EMPTY_LINE)
-            self._file.flush()
-
-
-_EMPTY_LINE = "\r\x1b[2K"
-"""Goes to the beginning of the line and empties it."""
 
 
 def steps_html(progress: Progress, *, now: float, has_folds: bool = True) -> str:
@@ -273,14 +233,18 @@ def unstopped(progress: Progress) -> list[str]:
 
 def counts(progress: Progress) -> list[str]:
     """How many of the outermost steps are done, then the tokens."""
-    ended, total = _steps_done(progress)
+    ended, total = steps_done(progress)
     return [f"{ended:,} of {counted(total, 'step')}", *tokens(progress)]
 
 
-def _steps_done(progress: Progress) -> tuple[int, int]:
-    """How many of the outermost steps are done, and how many there are."""
+def steps_done(progress: Progress) -> tuple[int, int]:
+    """How many of the outermost steps are done, and how many there are. A call of a plan that was
+    skipped because what it reads is missing is not done."""
     top = [row for row in listed(progress) if row.depth == 0]
-    return sum(row.state in ("ok", "kept", "skipped") for row in top), len(top)
+    done = (
+        row.state in ("ok", "kept") or (row.state == "skipped" and never_ran(row)) for row in top
+    )
+    return sum(done), len(top)
 
 
 def count_elements(progress: Progress, now: float, tallied: Mapping[Key, Tally]) -> list[str]:
@@ -446,12 +410,8 @@ def _dropped(progress: Progress) -> str:
     if not progress.failed or progress.status != "ok":
         return ""
     # Only of the fan-outs that dropped: a failed tool call of a model, for example, is in no total.
-    tallied = tallies(progress)
-    total = sum(
-        tally.total
-        for key, tally in tallied.items()
-        if any(part.dropped for part in progress.rows[key].elements)
-    )
+    fans = [(progress.rows[key], tally) for key, tally in tallies(progress).items()]
+    total = sum(tally.total for row, tally in fans if any(part.dropped for part in row.elements))
     of_all = f" of {total:,}" if total >= progress.failed else ""
     return f", {progress.failed:,}{of_all} dropped"
 

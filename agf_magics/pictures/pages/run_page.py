@@ -80,9 +80,10 @@ def run_text(run: RunLike) -> str:
     return "\n".join([page.headline(run.progress, run.run_id, now=_now(run)), *body_text(run)])
 
 
-def run_header_html(run: RunLike) -> str:
-    """The line with the status. A live view has its button beside this line."""
-    return page.header_html(run.progress, run.run_id, now=_now(run))
+def run_header_html(run: RunLike, at: str = "") -> str:
+    """The line with the status. A live view has its button beside this line. ``at``: see
+    `header_html`."""
+    return page.header_html(run.progress, run.run_id, now=_now(run), at=at)
 
 
 def body_html(

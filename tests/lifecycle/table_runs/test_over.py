@@ -366,7 +366,10 @@ def test_a_row_that_failed_in_a_later_repetition_runs_again(registry: agf.Regist
     run = over(registry, agf.Over(table=[{"n": 7}], repeat=2), "one")
     assert run.table.failed == [1]
     again = over(registry, choose_rows(None, run.run_id), "one")
-    assert [(row["row"], row["output"]) for row in again.table] == [(0, 7)]
+    assert [(row["row"], row["repeat"], row["output"]) for row in again.table] == [(0, 0, 7), (0, 1, 7)]
+    assert len(times) == 3, "the time that failed is made again, and no other"
+    fewer = over(registry, choose_rows(None, run.run_id, repeat=1), "one")
+    assert [row["output"] for row in fewer.table] == [7]
 
 
 def test_a_flow_that_reads_its_whole_input_reads_each_mapped_name(registry: agf.Registry) -> None:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 
 import agf_magics as agf
@@ -129,6 +132,63 @@ def test_a_score_does_not_replace_a_column_that_only_a_later_row_has(registry: a
 
     agf.score_over(table, late, seed=1)
     assert (table[-1]["late"], table[-1]["output.late"]) == (0.5, 1)
+
+
+def deep(levels: int) -> list[Any]:
+    value: list[Any] = []
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+ADDED: dict[str, tuple[Any, Any]] = {
+    "an array": (np.arange(8), 2),
+    "floats of an array": (np.arange(8) / 4, 0.5),
+    "booleans of an array": (np.arange(8) == 2, True),
+    "a series": (pd.Series(range(8)), 2),
+    "dates": ([date(2026, 1, day + 1) for day in range(8)], "2026-01-03"),
+    "times of an array": (np.arange(8).astype("datetime64[D]"), "1970-01-03"),
+    "lists": ([[n, {"n": n}] for n in range(8)], [2, {"n": 2}]),
+    "nothing": ([None] * 8, None),
+}
+
+
+@pytest.mark.parametrize("case", ADDED)
+def test_an_added_column_is_the_same_in_the_journal(registry: agf.Registry, case: str) -> None:
+    values, expected = ADDED[case]
+    run = agf.run("doubled", over=ROWS, registry=registry)
+    run.table.add_column("added", values)
+    for table in (run.table, agf.runs(run.run_id).table, find_past_run(run.run_id).table):
+        assert table[2]["added"] == expected
+
+
+@pytest.mark.parametrize(
+    "value", [object(), {1, 2}, b"bytes", 1j, deep(20_000)], ids=["object", "set", "bytes", "complex", "deep"]
+)
+def test_a_column_that_the_journal_cannot_hold_is_not_added(registry: agf.Registry, value: Any) -> None:
+    run = agf.run("doubled", over=ROWS, registry=registry)
+    with pytest.raises(agf.DefinitionError, match="row 3 'added'") as error:
+        run.table.add_column("added", [1, 1, 1, value, *[1] * 4])
+    assert error.value.code == "over.cannot-hold"
+    for table in (run.table, find_past_run(run.run_id).table):
+        assert "added" not in table.columns
+
+
+def test_a_table_that_is_saved_and_run_over_again_loses_no_column(registry: agf.Registry, folder: Path) -> None:
+    table: Any = [{"n": 1, "twice": "of the input", "label": "a"}]
+    columns: list[tuple[str, ...]] = []
+    for generation in range(4):
+        run = agf.run("doubled", over=table, registry=registry)
+        run.table.label(0, f"label {generation}")
+        columns.append(run.table.columns)
+        table = str(run.table.save(f"{generation}.jsonl"))
+    assert [len(names) for names in columns] == [12, 21, 30, 39]
+    [row] = run.table
+    assert row["n"] == 1
+    assert row["twice"] == "of the input"
+    assert [row["output." * depth + "twice"] for depth in (1, 2, 3, 4)] == [2] * 4
+    assert [row["run." * depth + "label"] for depth in (0, 1, 2, 3, 4)] == ["a", *(f"label {n}" for n in range(4))]
+    assert [row["run." * depth + "status"] for depth in (0, 1, 2, 3)] == ["ok"] * 4
 
 
 @pytest.mark.parametrize("name", ["n", "status", "row"])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import random
+from statistics import fmean, quantiles
 from typing import Any
 
 import pytest
@@ -14,7 +16,9 @@ from agf_magics.lifecycle.table_runs.scores import (
     RESAMPLES,
     ScoredRow,
     ScoreSummary,
+    _redrawn,
     interval,
+    right_label,
     summarize,
 )
 from agf_magics.text.diagnostics import Diagnostic
@@ -128,6 +132,44 @@ def test_the_interval_of_many_rows_is_that_of_their_deviation() -> None:
     assert bounds.high - bounds.mean == pytest.approx(half, rel=1e-3)
     assert bounds.mean - bounds.low == pytest.approx(half, rel=1e-3)
     assert interval(many[:-1], 1) != interval(many[:-1], 2), "one fewer is drawn"
+
+
+class CountedGroup(list[float]):
+    """Numbers that count how often one of them is read."""
+
+    reads = 0
+
+    def __getitem__(self, number: Any) -> Any:
+        self.reads += 1
+        return super().__getitem__(number)
+
+
+def test_as_many_numbers_are_drawn_with_repetitions_as_without() -> None:
+    groups = [CountedGroup([row % 7 + turn % 3 * 0.1 for turn in range(20)]) for row in range(150)]
+    bounds = interval(groups, 1)
+    assert bounds == interval(groups, 1)
+    assert sum(group.reads for group in groups) * RESAMPLES <= MOST_DRAWN
+    every = [fmean(_redrawn(random.Random(seed), groups)) for seed in range(RESAMPLES)]
+    assert (bounds.low, bounds.high) == pytest.approx((quantiles(every, n=40)[0], quantiles(every, n=40)[-1]), abs=0.05)
+
+
+@pytest.mark.parametrize("repetitions", [3, MOST_DRAWN // RESAMPLES + 1])
+def test_the_interval_of_one_row_is_that_of_its_repetitions(repetitions: int) -> None:
+    bounds = interval([[number % 2 for number in range(repetitions)]], 1)
+    assert 0 <= bounds.low < bounds.mean < bounds.high <= 1
+
+
+# --- the right labels ---
+
+
+@pytest.mark.parametrize(
+    ("right", "label", "text"),
+    [(1.0, "1", "1"), (1.0, "2", "1"), (1.0, "1.0", "1.0"), (1.5, "1", "1.5"), (True, "1", "true"), (1, "1", "1"),
+     (-2.0, "-2", "-2"), (1e22, "1", "1e+22"), ("1.0", "1", "1.0")],
+)  # fmt: skip
+def test_a_whole_float_is_the_label_of_its_number(right: Any, label: str, text: str) -> None:
+    """pandas makes a column of whole numbers floats, if one is missing."""
+    assert right_label(right, label) == text
 
 
 # --- how scores are shown ---

@@ -195,6 +195,8 @@ class Dask:
             head, buffers, where = await self._prepared(flight)
             if flight.cancels:
                 self._finish(flight, Lost("cancelled", cancelled=True))
+            # It may have ended while it waited for a free worker. Nobody would know of its call.
+            if flight.ended:
                 return
             # Without a connection the future of the chunk would never end.
             if self.client.status not in CONNECTED:
@@ -223,7 +225,8 @@ class Dask:
             where["resources"] = dict(options["resources"])
         token = ""
         if options.get("effect"):
-            flight.worker, token = await self._free_worker()
+            flight.needs = options.get("resources", {})
+            flight.worker, token = await self._free_worker(flight)
             where |= {"workers": [flight.worker], "allow_other_workers": False}
         # Every other chunk may go to any worker, even to one with another Python, which refuses it.
         # Preferred workers (`allow_other_workers`) do not help: if all of them are gone, and a new worker
@@ -249,22 +252,32 @@ class Dask:
     def _send_bytes(self, data: bytes) -> Any:
         return submit_bytes(self.client, f"{self._prefix}-bytes-{next(self._numbers)}", data)
 
-    async def _free_worker(self) -> tuple[str, str]:
-        """A worker with a lane that has no pinned chunk, and the worker's token. A pinned chunk may run
-        only on its worker, so that its effect cannot happen twice.
+    async def _free_worker(self, flight: DaskFlight) -> tuple[str, str]:
+        """A worker with a lane, and with the resources for ``flight``, that no pinned chunk has; and the
+        worker's token. Both are empty if the chunk has ended meanwhile. A pinned chunk may run only on
+        its worker, so that its effect cannot happen twice.
 
         A chunk that waited for its worker would be lost with the worker, although it did not start."""
         if not self.tokens:
             await self._update()
-        while True:
-            pinned = Counter(flight.worker for flight in self._flights.values())
+        while not flight.ended:
+            pinned = [other for other in self._flights.values() if other.worker]
+            lanes = Counter(other.worker for other in pinned)
+            used = Counter[tuple[str, str]]()
+            for other in pinned:
+                used.update({(other.worker, name): need for name, need in other.needs.items()})
             for worker, token in self.tokens.items():
-                if pinned[worker] < self._threads.get(worker, 1):
+                offered = self.resources.get(worker, {})
+                if lanes[worker] < self._threads.get(worker, 1) and all(
+                    used[worker, name] + need <= offered.get(name, 0)
+                    for name, need in flight.needs.items()
+                ):
                     return worker, token
             self._freed.clear()
             # After `LOOK` seconds the workers are looked at again: a new one may have come.
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._freed.wait(), LOOK)
+        return "", ""
 
     def _arrive(self, flight: DaskFlight) -> None:
         """Note that a chunk has ended. Chunks that end in one turn of the loop are fetched together."""
@@ -306,6 +319,10 @@ class Dask:
     async def _cancel(self) -> None:
         """Cancel the chunks in `_cancelled`."""
         flights = [flight for flight in self._cancelled if flight.future and not flight.ended]
+        # These are not sent yet: they may wait for a free worker.
+        for flight in self._cancelled:
+            if flight.future is None and flight.key in self._flights:
+                self._finish(flight, Lost("cancelled", cancelled=True))
         self._cancelled = []
         if flights:
             # If this fails, the scheduler is lost: its chunks then end by themselves.
@@ -359,6 +376,13 @@ class Dask:
         new_tokens = await ask_workers(self.client, tasks.process_token, new)
         tokens = {**self.tokens, **new_tokens}
         self.tokens = {address: tokens[address] for address in threads if address in tokens}
+        resources = self.resources
+        if new:
+            identity = await self.client.scheduler.identity(n_workers=-1)
+            resources = {
+                a: worker.get("resources") or {} for a, worker in identity["workers"].items()
+            }
+        self.resources = {address: resources.get(address, {}) for address in threads}
         self._threads = threads
         self.lanes = sum(threads.values())
 
@@ -374,9 +398,6 @@ class Dask:
         self.client.sync(self._update)
         workers = self._workers()
         self.addresses = (self.client.scheduler.address, *workers)
-        self.resources = {
-            address: worker.get("resources") or {} for address, worker in workers.items()
-        }
 
     def check(self) -> None:
         """Compare the versions of the workers with the kernel's. Raises DefinitionError

@@ -37,6 +37,8 @@ class DaskFlight:
         """The future of its task; None: it was not submitted, or has ended."""
         self.worker = ""
         """The only worker that may run the chunk; empty if any worker may."""
+        self.needs: Mapping[str, float] = {}
+        """The resources that it needs of that worker, by name."""
         self.cancels = 0
         """The number of times that it was cancelled."""
         self.ended = False
