@@ -13,10 +13,8 @@ alone, and by the task that makes it.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
-from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 from ...catalog import Tool, Where
@@ -35,7 +33,6 @@ from ...text.diagnostics import Diagnostic, StepError
 from ...text.length import ATOMS
 from ...values.extent import TooDeep
 from ...values.value import Value, isolate, settle
-from ..host.background_calls import start_background
 from ..host.placement import choose_place, has_effect
 from ..host.remote_calls import Terms
 from ..late_values import allow_repetition, late_value, may_wait
@@ -53,8 +50,9 @@ from .failures import (
     unknown_outcome,
     unusable,
 )
+from .fired_calls import fire
 from .questions import ATTEMPTS, ask_person
-from .step_prints import open_prints, separate_prints
+from .step_prints import open_prints
 from .throttled_calls import repeat_throttled
 from .tool_context import RunContact, contexts_of
 
@@ -93,7 +91,11 @@ async def call_tool(site: CallSite[Invoke], tool: Tool) -> Value:
             arguments = reply.arguments
             run.secrets.receive(tool, arguments)
     if not step.awaited:
-        return await _fire_and_forget(site, tool, arguments, is_recorded)
+
+        def make(fired: CallSite[Invoke]) -> Awaitable[Value]:
+            return call(fired, tool, "tool", arguments, must_be_recorded=is_recorded)
+
+        return await fire(site, tool, arguments, make)
     value = await call(site, tool, "tool", arguments, must_be_recorded=is_recorded)
     return finish(site, arguments, value)
 
@@ -348,48 +350,6 @@ async def _make_call(ready: ReadyCall) -> Value:
 def resources_of(callee: UserCallable) -> tuple[tuple[str, float], ...]:
     """The resources that a call needs of its worker, by name."""
     return tuple(sorted(callee.resources.items())) if isinstance(callee, Tool) else ()
-
-
-async def _fire_and_forget(
-    site: CallSite[Invoke], tool: Tool, arguments: dict[str, Value], must_be_recorded: bool
-) -> None:
-    """Start a call in the background, unless an earlier session of the run started it."""
-    run = site.run
-    if run.journal is not None and not await run.journal.fire_once(
-        site.step, tool, site.key, arguments
-    ):
-        run.emit(ev.StepReplayed(site.path, clock(), run.journal.run_id))
-        return
-    # The call is concurrent, so that it never needs the thread that waits for the run, which may be
-    # gone by then.
-    background_site = site.with_scope(site.scope._replace(concurrent=True))
-    # The row of the start is durable by now: a resumed run must not fire it again.
-    work = partial(
-        call, background_site, tool, "tool", arguments, must_be_recorded=must_be_recorded
-    )
-    start_background(run_fired(site, work), run.host)
-
-
-async def run_fired(site: CallSite[Invoke], work: Callable[[], Awaitable[object]]) -> None:
-    """Make a call that its step does not await, and emit its end, perhaps after the end of the run
-    (decision C4)."""
-    error: StepError | None = None
-    # The task inherits the context of a step that may still print.
-    separate_prints(site.run)
-    try:
-        await work()
-    except StepError as failed:
-        error = failed
-    except asyncio.CancelledError:
-        site.run.emit(ev.BackgroundCallEnded(site.path, clock(), stopped_error(site.step)))
-        raise
-    site.run.emit(ev.BackgroundCallEnded(site.path, clock(), error))
-
-
-def stopped_error(step: Invoke) -> StepError:
-    """The error of a fire-and-forget call that was cancelled."""
-    message = f"{step.name.text or step.word!r} was cancelled before its end"
-    return StepError(Diagnostic("run.cancelled", message, step.place))
 
 
 # --- after the call ---

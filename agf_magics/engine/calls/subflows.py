@@ -16,7 +16,6 @@ from ...flow.protocols import FlowInput, FlowResult
 from ...flow.steps import Invoke
 from ...text.diagnostics import Diagnostic, StepError
 from ...values.value import Value
-from ..host.background_calls import start_background
 from ..host.deadline import within
 from ..late_values import when_read
 from ..linking.linked import Linked, named_tools
@@ -25,7 +24,8 @@ from ..runner import CallSite, Scope, ShapeResult, clock
 from . import dry_run as dry
 from .approvals import ask_permission
 from .attach import attach_files
-from .call import check_result, run_fired
+from .call import check_result
+from .fired_calls import fire
 from .table_rows import call_row
 
 
@@ -63,8 +63,8 @@ async def call_flow(site: CallSite[Invoke], linked: Linked) -> Value:
     inner = _scope_inside(site, linked)
     flow_input = FlowInput(arguments, pipe)
     if not step.awaited and not run.options.dry:
-        start_background(run_fired(site, lambda: _run_silently(site, inner, flow_input)), run.host)
-        return None
+        work = partial(_run_silently, scope=inner, flow_input=flow_input)
+        return await fire(site, linked.flow, arguments, work)
     if step.exchange.while_waiting is not None:
         # Set only here, so that `Runner.reach` costs nothing for other flows.
         run.watched[inner.before] = {}

@@ -9,6 +9,7 @@ them.
 from __future__ import annotations
 
 import asyncio
+import copy
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -70,9 +71,8 @@ class Host:
         self.grace = grace
         """The seconds in which user code must stop before it is left running."""
         self._calls = calls
-        self.waited = calls is not None
-        """Whether a thread waits for the run. If not, the place ``kernel`` means the loop between
-        two turns."""
+        self._released = threading.Event()
+        """Set when no thread waits for the run any more, also for the host of `apart`."""
         self._streams = Streams(in_background)
         self.turned = time.monotonic()
         """The time of the loop's last turn."""
@@ -92,6 +92,12 @@ class Host:
         self._lock = threading.Lock()
         self.queue: RemoteCalls | None = None
         """The calls that workers make; None: the run has no workers."""
+
+    @property
+    def waited(self) -> bool:
+        """Whether a thread waits for the run. If not, the place ``kernel`` means the loop between two
+        turns."""
+        return self._calls is not None and not self._released.is_set()
 
     async def call(
         self,
@@ -209,7 +215,7 @@ class Host:
     def release_thread(self) -> None:
         """Note that the run has ended, so that no thread waits for it any more. Its background calls go
         on, and other threads put their questions."""
-        self.waited = False
+        self._released.set()
         while self._calls is not None:
             try:
                 call = self._calls.get_nowait()
@@ -220,6 +226,12 @@ class Host:
                     CallThreads.shared().hand(call)
                 except RuntimeError as error:  # no thread can be started
                     call.tell((False, error))
+
+    def apart(self) -> Host:
+        """These places for calls that the end of the run does not stop (decision C4)."""
+        host = copy.copy(self)
+        host._stopped = host._late = False
+        return host
 
     def stop(self, late: bool = False) -> None:
         """Start no further step, even if a tool undoes the cancellation of its task.
