@@ -44,7 +44,7 @@ SHELL_NAMES = frozenset({"In", "Out", "get_ipython", "exit", "quit", "open"})
 MOST_RUNS = 20
 """Runs that are offered, the latest first."""
 RESUMABLE = ("interrupted", "waiting", "error", "cancelled")
-"""The states of the runs that ``%resume`` offers first."""
+"""The states of the runs that ``%resume`` offers."""
 
 
 class Surroundings(NamedTuple):
@@ -184,7 +184,8 @@ def _steps(word: LineWord) -> Iterable[str]:
 
 
 def _runs(word: LineWord) -> list[str]:
-    """The latest runs that begin with the word, those that fit the magic or the option first."""
+    """The latest runs that begin with the word, those that fit the magic or the option first; for
+    ``%resume`` no others."""
     started = ((run.run_id, run.name, run.status) for run in reversed(tuple(live)))
     runs = dict.fromkeys([*started, *word.surroundings.runs()])
     fits: Mapping[str, Callable[[str, str], bool]] = {
@@ -199,6 +200,8 @@ def _runs(word: LineWord) -> list[str]:
         if id.startswith(word.text):
             # A run of this process comes first; the journal may have an older status of it.
             fitting.setdefault(id, fit is None or fit(name, status))
+    if word.owner == "%resume":
+        fitting = {id: True for id, fits_it in fitting.items() if fits_it}
     return sorted(fitting, key=lambda id: not fitting[id])[:MOST_RUNS]
 
 

@@ -109,6 +109,18 @@ def test_the_shell_offers_our_completions_and_no_names_of_python(surroundings: S
         shell.Completer.custom_matchers.remove(our_matcher)
 
 
+def test_resume_offers_the_runs_that_can_go_on(surroundings: Surroundings) -> None:
+    statuses = ("ok", "error", "running", "cancelled", "waiting", "interrupted", "damaged")
+    runs = [(f"one-{number}", "one", status) for number, status in enumerate(statuses)]
+
+    def offered(line: str) -> list[str]:
+        offers = complete(line, 0, len(line), surroundings._replace(runs=lambda: runs))
+        return [choice.text for choice in offers.choices if choice.text.startswith("one-")]
+
+    assert offered("%resume one-") == ["one-1", "one-3", "one-4", "one-5"]
+    assert len(offered("%rerun one-")) == len(runs)
+
+
 @pytest.mark.parametrize(
     ("cell", "first"),
     [

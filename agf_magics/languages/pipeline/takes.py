@@ -125,7 +125,13 @@ def _target(reader: Reader, node: Node, key: Key) -> Target:
 
 
 def _cases(reader: Reader, node: Node, key: Key) -> dict[str, Target]:
-    cases = {}
+    cases: dict[str, Target] = {}
+    # The item itself is not the mapping that is wanted: `- {when: true, do: …}` has no label.
+    if isinstance(node, Items) and not all(
+        isinstance(item, Fields) and len(item.fields) == 1 for item in node.items
+    ):
+        reader.wrong_type(node, key, key.example)
+        return cases
     for label, value in reader.written_entries(node, key):
         case = Key(label.text, TARGET_OF_CASE)
         if value.value is None:

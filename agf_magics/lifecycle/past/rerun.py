@@ -142,7 +142,7 @@ def find_step(rows: Iterable[Key], step: str, where: str) -> Key:
 
 def _before(run: Run | PastRun, key: Key) -> Iterator[Record]:
     """The records of a run without those of the step ``key`` and of the steps after it."""
-    after, visits = _after(linked_flow(run), key)
+    after, visits = steps_after(linked_flow(run), key)
     place = place_in_journal(run)
     assert place is not None, "`find_ended` has checked it"
     begun = False
@@ -168,8 +168,8 @@ def _survived(records: Iterable[Record]) -> Iterable[Record]:
     return EarlierOutcomes(outcomes, ended=True).failed.values()
 
 
-def _after(linked: Linked, key: Key) -> tuple[list[Key], list[Key]]:
-    """The keys of the steps that come after a step, and the keys of nodes of a graph that run
+def steps_after(linked: Linked, key: Key) -> tuple[list[Key], list[Key]]:
+    """The keys of the steps that a run from a step on makes again after it, and the keys of nodes of a graph that run
     several times, of which only the visits after the step count."""
     after, visits = list[Key](), list[Key]()
     for place, step in enumerate(key):

@@ -25,7 +25,9 @@ class Extras {
     this.bell = bell();
     this.openButton = button("Open here", () => this.openHere(this.opens.id), {
       title: "Put the arguments of its last call (the last failed one first) into the variable `arguments`, and add a cell that makes the call" });
-    this.actions = element("div", { class: "actions" }, view.buttons.rerun, this.openButton); // one for all steps: see `Panel.put`
+    this.before = element("span", { class: "hint", role: "status" });
+    for (const name of ["pointerenter", "focus"]) view.buttons.rerun.addEventListener(name, () => this.foresee());
+    this.actions = element("div", { class: "actions" }, view.buttons.rerun, this.openButton, this.before); // one for all steps: see `Panel.put`
     this.note = element("div", { class: "message", role: "status", hidden: true });
     this.place = element("div", { class: "time", hidden: true });
     if (this.state.extras.isOpen) this.openTime();
@@ -79,9 +81,21 @@ class Extras {
     extras.around = new Set();
     for (const i of extras.marks.keys()) for (let outer = this.state.parent[i]; outer >= 0; outer = this.state.parent[outer]) extras.around.add(outer);
     for (const { extras: shown, panel, chosen } of this.state.views) {
+      shown.foreseen = null;
       shown.paint();
       if (chosen >= 0 && panel.facts) panel.show(panel.step); // the reason of the mark
     }
+  }
+
+  // Before a person clicks: what else would run again.
+  async foresee() {
+    const { id } = this.opens, of = `${this.state.runId} ${id}`;
+    if (this.foreseen === of) return;
+    this.foreseen = of;
+    try {
+      const { before } = await this.state.request("stale", { step: id });
+      if (this.opens.id === id) setText(this.before, before);
+    } catch { this.foreseen = null; } // the click says why
   }
 
   paint() {
@@ -130,6 +144,10 @@ class Extras {
   // What the panel of a step says about it, and its buttons.
   panelParts(step, i) {
     const mark = this.mark(i);
+    if (this.opens?.id !== step.id) {
+      this.foreseen = null;
+      setText(this.before, "");
+    }
     this.opens = step;
     this.openButton.hidden = !step.opens;
     return [mark ? element("p", { class: "badge" }, `${badgeOf(mark)}: ${mark.why}`) : null, this.actions].filter(Boolean);

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...catalog import default
+from ...lifecycle.forecasts.before_step import again_before
 from ...lifecycle.forecasts.moments import Moments, find_moments
 from ...lifecycle.forecasts.stale import NeedsUnpickling, find_stale, shows_edit
 from ...pictures.amounts import duration
@@ -16,6 +17,7 @@ from ...pictures.difference import MISSING, shorten_pair
 from ...pictures.pages.run_page import MOST_STORES
 from ...pictures.pages.wire import DifferenceRow, StaleRow, StoreRow
 from ...pictures.plain import line, plain
+from ...pictures.row_words import shown_name
 from ...pictures.values import value_brief, value_json
 from .arguments import calls_or_refuse, natural
 from .request_types import AnyRun, Json, Refused
@@ -29,6 +31,9 @@ MOST_MARKS = 2_000
 MOST_NEW = 50
 """The most new steps that are named."""
 
+MOST_NAMED = 3
+"""The most steps before a step that are named beside the button that runs from it on."""
+
 
 _took: dict[str, float] = {}
 """Seconds of the last comparison of a run, by its id."""
@@ -36,8 +41,11 @@ _took: dict[str, float] = {}
 
 def answer_stale(run: AnyRun, arguments: Mapping[str, Any]) -> Json:
     """The rows of the run that a new run with ``--reuse`` would run again. ``auto``: no person asked, so
-    nothing is unpickled, and the comparison is skipped if the last one was slow."""
+    nothing is unpickled, and the comparison is skipped if the last one was slow. ``step``: instead, what
+    a run from this step on makes again before it."""
     calls_or_refuse(run)
+    if "step" in arguments:
+        return {"before": _words_before(run, str(arguments["step"]))}
     is_auto = arguments.get("auto") is True
     if is_auto and _took.get(run.run_id, 0.0) > SLOW:
         return {"skipped": "the last comparison was slow"}
@@ -66,6 +74,25 @@ def answer_stale(run: AnyRun, arguments: Mapping[str, Any]) -> Json:
         "marks": marks[:MOST_MARKS],
         "new": [line(f"{row['kind']} {row['name']}", 100) for row in new[:MOST_NEW]],
     }
+
+
+def _words_before(run: AnyRun, step: str) -> str:
+    """``Before this step it also runs advice again: its function cannot be compared.``; empty: nothing,
+    or it is not known without reading objects."""
+    if _took.get(run.run_id, 0.0) > SLOW:
+        return ""
+    try:
+        again = again_before(run, step, default(), unpickles=False)
+    except NeedsUnpickling:
+        return ""
+    if not again:
+        return ""
+    rows = {row.id: row for row in run.progress.rows.values()}
+    names = [shown_name(rows[id]) for id in again]
+    more = f" and {len(names) - MOST_NAMED:,} more" if len(names) > MOST_NAMED else ""
+    why = next(iter(again.values()))
+    words = f"Before this step it also runs {', '.join(names[:MOST_NAMED])}{more} again: {why}."
+    return line(words, 400)
 
 
 def _sentence(row: Mapping[str, Any]) -> str:

@@ -1,0 +1,103 @@
+"""What a run from a step on makes again before the step, said before it runs, is what it then makes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+
+import agf_magics as agf
+from agf_magics.lifecycle.forecasts.before_step import again_before
+from tests.engine.kept import journal_in
+
+FLOW = """\
+pipeline: trip
+steps:
+- tool: {name: rate, args: {city: Bern}, output: rate}
+- for_each:
+    items: [Bern, Basel]
+    on_error: continue
+    do: {tool: {name: fails, args: {city: !expr item}}}
+    collect: {transform: {value: pipe}}
+    output: none
+- agent: {prompt: "Describe {rate}", output: advice}
+- tool: {name: send, args: {text: here}, output: sent}
+- tool: {name: last, args: {text: !expr advice}, output: end}
+"""
+
+
+def registry_of(made: Path, rate: int) -> agf.Registry:
+    registry, path = agf.Registry(), str(made)
+
+    def note(word: str) -> None:
+        with open(path, "a") as file:
+            file.write(f"{word}\n")
+
+    def talk(messages: Sequence[ModelMessage], info: AgentInfo) -> ModelResponse:
+        note("advice")
+        return ModelResponse(parts=[TextPart("a town")])
+
+    @agf.tool(name="rate", registry=registry)
+    def price(city: str) -> int:
+        with open(path, "a") as file:
+            file.write("rate\n")
+        return rate
+
+    @agf.tool(registry=registry)
+    def fails(city: str) -> int:
+        with open(path, "a") as file:
+            file.write("fails\n")
+        raise ValueError(city)
+
+    @agf.tool(reuse=False, registry=registry)
+    def send(text: str) -> str:
+        with open(path, "a") as file:
+            file.write("sent\n")
+        return text
+
+    @agf.tool(registry=registry)
+    def last(text: str) -> str:
+        with open(path, "a") as file:
+            file.write("end\n")
+        return text
+
+    registry.choose(FunctionModel(talk))
+    agf.define(FLOW, registry=registry)
+    return registry
+
+
+@pytest.mark.parametrize("is_past", [False, True])
+@pytest.mark.parametrize(
+    ("step", "rate", "before"),
+    [
+        ("steps[0]", 1, []),
+        ("steps[2]", 1, []),
+        ("steps[3]", 1, ["steps[2]"]),
+        ("steps[4]", 1, ["steps[2]", "steps[3]"]),
+        ("steps[4]", 2, ["steps[0]", "steps[2]", "steps[3]"]),
+    ],
+)
+def test_the_forecast_names_what_the_run_from_the_step_makes_before_it(
+    tmp_path: Path, step: str, rate: int, before: list[str], is_past: bool
+) -> None:
+    names = {"steps[0]": "rate", "steps[2]": "advice", "steps[3]": "sent"}
+    with journal_in(tmp_path):
+        made = tmp_path / "made"
+        live = agf.run("trip", registry=registry_of(made, 1))
+        run = agf.runs(live.run_id) if is_past else live
+        registry = registry_of(made, rate)
+        made.write_text("")
+        again = again_before(run, step, registry)
+        assert made.read_text() == ""
+        assert list(again) == before
+        assert all(again.values())
+        agf.rerun(live.run_id, step, registry=registry)
+        calls = made.read_text().split()
+        after = int(step[6])
+        assert {names[id] for id in before} == {
+            name for id, name in names.items() if int(id[6]) < after and name in calls
+        }
+        assert ("fails" in calls) == (after <= 1)
