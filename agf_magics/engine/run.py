@@ -135,9 +135,11 @@ async def _fail(
     seconds; None: no limit."""
     stores = _stores(runner, linked)
     _warn(runner)
-    # The error of a fan-out that ran to its end has the results of the fan-out already.
-    if isinstance(failure, StepError) and failure.partial is None:
-        failure.partial = ReadWhenUsed(stores) if runner.has_unread else stores
+    if isinstance(failure, StepError):
+        failure.ended_run = True
+        # The error of a fan-out that ran to its end has the results of the fan-out already.
+        if failure.partial is None:
+            failure.partial = ReadWhenUsed(stores) if runner.has_unread else stores
     await _wait_until_recorded(runner, patience)
     status = "waiting" if isinstance(failure, Unanswered) else "error"
     _end(runner, status, None, stores, failure)

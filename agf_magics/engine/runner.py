@@ -342,6 +342,10 @@ def check_extent(site: CallSite[Step], value: Value) -> None:
         raise StepError(Diagnostic("step.too-deep", message, span, hint)) from None
 
 
+ENDS_RUN = (LimitReached, Unanswered, WrongAnswer, UnstoredError, LostError)
+"""The errors that end the run in which they occur."""
+
+
 def is_rescuable(error: BaseException) -> TypeGuard[StepError]:
     """Whether ``on_error`` and ``rescue`` apply to ``error``. They apply to failures of steps, but
     not to exceeded limits, open questions, wrong answers, unknown names, and values that the
@@ -349,5 +353,5 @@ def is_rescuable(error: BaseException) -> TypeGuard[StepError]:
     return (
         isinstance(error, StepError)
         and not error.is_unknown_name
-        and not isinstance(error, (LimitReached, Unanswered, WrongAnswer, UnstoredError, LostError))
+        and not isinstance(error, ENDS_RUN)
     )

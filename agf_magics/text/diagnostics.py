@@ -217,6 +217,9 @@ class StepError(AgfError):
     """The names of the arguments that do not fit, if the error is about the arguments of a call."""
     partial: Any = None
     """The outputs of the parts that had finished before the failure."""
+    ended_run: bool = False
+    """Whether this error has ended a run. For a tool that started the run, that is a failure like any
+    other."""
     is_unknown_name: bool = False
     """True if the step reads a name that nothing writes. ``on_error`` does not apply to this error:
     the text is wrong, not this element (decision P24)."""

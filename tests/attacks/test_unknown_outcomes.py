@@ -79,6 +79,13 @@ def test_a_call_that_has_ended_has_failed(how: str) -> None:
     assert (run.status, run.error.code, len(paid)) == ("error", code, 2)
 
 
+@pytest.mark.parametrize("on_error", ["abort", "continue"])
+def test_a_run_inside_a_tool_without_an_effect_passes_it_on(on_error: str) -> None:
+    registry, paid = paying(INNER, retry=agf.Retry(2, on=(Exception,), first=0))
+    run = agf.run(pay_flow(on_error), registry=registry, raises=False)
+    assert (run.status, run.error.code, paid) == ("waiting", "step.unknown-outcome", [5])
+
+
 @pytest.fixture
 def blocked(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
     """An event that a call waits for, which no interrupt reaches."""

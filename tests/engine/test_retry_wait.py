@@ -44,6 +44,34 @@ def test_each_further_attempt_waits(policy: str, starts: list[float], output: An
     assert times == {"a": starts, "b": starts}
 
 
+@pytest.mark.parametrize("step", ["each", "one"])
+@pytest.mark.usefixtures("journaled")
+def test_a_resumed_run_does_not_wait_between_the_attempts_that_were_made(step: str) -> None:
+    registry, calls, fails = agf.Registry(), list[str](), [True]
+
+    @agf.tool(registry=registry)
+    async def fetch(name: str) -> str:
+        calls.append(name)
+        if calls.count(name) < 3:
+            raise ConnectionError("down")
+        return name
+
+    @agf.tool(registry=registry)
+    async def last() -> None:
+        if fails:
+            raise LookupError("not yet")
+
+    policy = "retry(2, wait: 99min)"
+    one = f"pipeline: p\nsteps:\n- tool: {{name: fetch, args: {{name: a}}, on_error: '{policy}'}}\n"
+    text = (EACH.format(policy=policy) if step == "each" else one) + "- tool: {name: last}\n"
+    failed = run_virtual(agf.arun(agf.load(text, registry=registry), registry=registry, raises=False))
+    assert failed.error.code == "step.tool-failed"
+    made = len(calls)
+    fails.clear()
+    run = agf.resume(failed.run_id, registry=registry, limits=agf.Limits(timeout=20), raises=False)
+    assert (run.status, len(calls)) == ("ok", made), run.error
+
+
 def test_a_run_that_is_cancelled_does_not_wait() -> None:
     registry = agf.Registry()
 

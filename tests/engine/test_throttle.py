@@ -434,3 +434,32 @@ def test_a_retry_of_an_effect_that_its_author_did_not_allow_is_a_warning(
     if warnings:
         assert warnings[0].message == "retry repeats 'fetch', which has an effect (reuse=False)"
         assert warnings[0].span.text == "fetch"
+
+
+INNER = "pipeline: inner\nsteps:\n- tool: {name: mail, args: {x: 1}}\n- tool: {name: mail, args: {x: 2}}\n"
+OUTER = "pipeline: outer\nsteps:\n- call: {pipeline: inner}\n"
+EACH = "for_each: {items: [1], on_error: retry(1), do: {call: {pipeline: outer}}, collect: {transform: {value: pipe}}}"
+AROUND = {
+    "a flow": ("call: {pipeline: inner, on_error: retry(1)}", "inner"),
+    "a flow in a flow": ("call: {pipeline: outer, on_error: retry(1)}", "outer"),
+    "each of a list": (EACH, "outer"),
+    "no retry": ("call: {pipeline: outer, on_error: continue}", None),
+}
+
+
+@pytest.mark.parametrize("options", [{"reuse": False}, {"reuse": False, "retry": agf.Retry(1)}, {}])
+@pytest.mark.parametrize("around", AROUND)
+def test_a_retry_around_a_flow_with_an_effect_is_a_warning(around: str, options: Any) -> None:
+    registry = agf.Registry()
+    agf.tool(lambda x: x, name="mail", registry=registry, **options)
+    agf.define(INNER, registry=registry)
+    agf.define(OUTER, registry=registry)
+    step, name = AROUND[around]
+    run = agf.run(f"pipeline: p\nsteps:\n- {step}\n", registry=registry)
+    warnings = [warning for warning in run.warnings if warning.code == "flow.repeated-effect"]
+    if name is None or options != {"reuse": False}:
+        assert warnings == []
+        return
+    (warning,) = warnings
+    assert warning.message == "retry repeats 'mail', which has an effect (reuse=False)"
+    assert (warning.span.text, [span.text for _, span in warning.related]) == (name, ["mail"])

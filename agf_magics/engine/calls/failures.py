@@ -23,10 +23,21 @@ from ...text.length import can_write
 from ...text.raised import cause_of, describe_exception, is_a, kind_of, notes_of, text_of
 from ...values.extent import TooDeep
 from ...values.unread import LostError
-from ..runner import CallSite
+from ..runner import ENDS_RUN, CallSite
 from ..threads.user_code import TimedOut
 
 _OF_A_THREAD = re.compile(r"\bthread\b")
+
+_UNPLACED = {
+    "path": None,
+    "where": None,
+    "element": None,
+    "place_words": "",
+    "partial": None,
+    "ended_run": False,
+    "is_unknown_name": False,
+}
+"""The fields of an error that a run sets for its own flow."""
 
 RESULT = "result"
 """The key of the result in an answer about a call whose outcome is unknown."""
@@ -160,15 +171,12 @@ def with_place(error: StepError, step: Invoke, frame: Frame | None = None) -> St
 def _copy(error: StepError) -> StepError | None:
     """A copy of ``error`` without its path, which a run inside a tool has set for its own flow.
     None if the error is of a user's class that cannot be read as one of ours."""
-    # If another run lost or failed to store a value, that is an ordinary failure of this run: no
-    # call of this run brings the value back, and `on_error` applies.
-    kind = StepError if type(error) in (LostError, UnstoredError) else type(error)
+    kind = StepError if _is_of_other_run(error) else type(error)
     # `copy.copy` or the class would call an `__init__` or `__reduce__` that a user may have
     # written.
     try:
         copy = kind.__new__(kind, *error.args)
-        unplaced = {"path": None, "where": None, "element": None, "place_words": ""}
-        copy.__dict__.update({**error.__dict__, **unplaced})
+        copy.__dict__.update({**error.__dict__, **_UNPLACED})
         copy.__cause__ = cause_of(error)
         is_ours = all(isinstance(diagnostic, Diagnostic) for diagnostic in copy.diagnostics)
         # Read now, so that an exception of a user's class is caught here.
@@ -176,6 +184,15 @@ def _copy(error: StepError) -> StepError | None:
     except BaseException:
         return None
     return copy if is_ours else None
+
+
+def _is_of_other_run(error: StepError) -> bool:
+    """Whether another run ended with ``error``, or has lost a value. That is an ordinary failure of
+    the call that raises it here: neither an answer nor a limit of this run changes it, and
+    `on_error` applies. But a person decides about an effect that nobody knows (decision D7)."""
+    if is_a(error, (LostError, UnstoredError)):
+        return True
+    return is_a(error, ENDS_RUN) and bool(error.ended_run) and not is_a(error, OutcomeUnknown)
 
 
 def describe_masked(error: BaseException, secrets: Secrets) -> str:

@@ -9,8 +9,10 @@ from typing import Any
 
 from ...catalog import Tool
 from ...flow.flow import Flow
-from ...flow.steps import WIDTH, Branches, Each, calls, every
+from ...flow.steps import WIDTH, Branches, Each, Invoke, calls, every
 from ...text.diagnostics import Diagnostic
+from ...text.source import Span
+from .linked import Linked
 from .session_count import sessions
 
 
@@ -38,9 +40,37 @@ def warn_repeated_effects(flow: Flow, callees: Mapping[str, Any]) -> Iterator[Di
             continue
         parts = step.branches.values() if isinstance(step, Branches) else (step.body,)
         for call in (inner for part in parts for inner in calls(part)):
-            tool = callees.get(call.id)
-            if not isinstance(tool, Tool) or tool.reuse or (tool.throttle and tool.throttle.retry):
-                continue
-            message = f"retry repeats {tool.name!r}, which has an effect (reuse=False)"
-            hint = "@tool(retry=agf.Retry(…)) says that it may be repeated; else on_error: continue"
-            yield Diagnostic("flow.repeated-effect", message, call.name.span, hint, "warning")
+            for name, related in _effects(call, callees):
+                message = f"retry repeats {name!r}, which has an effect (reuse=False)"
+                hint = "@tool(retry=agf.Retry(…)) says that it may be repeated; else on_error: continue"
+                span = call.name.span
+                yield Diagnostic("flow.repeated-effect", message, span, hint, "warning", related)
+
+
+def _effects(
+    call: Invoke, callees: Mapping[str, Any]
+) -> Iterator[tuple[str, tuple[tuple[str, Span], ...]]]:
+    """The tools with an effect that ``call`` calls, itself or by its flows, and whose authors do not
+    allow a repetition: the name of each, and its place if it is in a flow. What a model picks is not
+    known."""
+    callee = callees.get(call.id)
+    if isinstance(callee, Tool) and _must_not_repeat(callee):
+        yield callee.name, ()
+    told = set[str]()
+    # The linker makes one object for a flow that is called many times.
+    flows = {id(callee): callee} if isinstance(callee, Linked) else {}
+    queue = list(flows.values())
+    for flow in queue:  # the queue grows while it is read
+        for inner in calls(flow.flow.body):
+            called = flow.callees.get(inner.id)
+            if isinstance(called, Linked) and id(called) not in flows:
+                flows[id(called)] = called
+                queue.append(called)
+            elif isinstance(called, Tool) and _must_not_repeat(called) and called.name not in told:
+                told.add(called.name)
+                span = inner.name.span
+                yield called.name, (("called here", span),) if span is not None else ()
+
+
+def _must_not_repeat(tool: Tool) -> bool:
+    return not (tool.reuse or (tool.throttle and tool.throttle.retry))

@@ -58,12 +58,22 @@ class FanOutParts(ABC):
         path = self.path_of(i)
         if attempt <= self.site.step.failing.retries and not isinstance(error, Denied):
             run.emit(ev.StepRetried(path, clock(), error))
-            run.mark("retried", CallKey(path, retry_scope(self.site.scope, path, attempt).tries))
+            run.mark("retried", self._attempt(i, attempt))
             if self.items is not None:
                 self.items.forget_failed(i)
             return True
         self.give_up(i, error)
         return False
+
+    def was_tried_again(self, i: int, attempt: int) -> bool:
+        """Whether an earlier session of the run made another attempt after this one, or waited for
+        it. The time of that pause has passed."""
+        return ("retried", self._attempt(i, attempt)) in self.site.run.log.marks
+
+    def _attempt(self, i: int, attempt: int) -> CallKey:
+        """The name of an attempt in the journal."""
+        path = self.path_of(i)
+        return CallKey(path, retry_scope(self.site.scope, path, attempt).tries)
 
     def give_up(self, i: int, error: StepError) -> None:
         """Handle the failure of a part's last attempt. Raises ``error`` if it ends the fan-out."""

@@ -120,9 +120,9 @@ class TaskFanOut(FanOutParts):
                         raise
                     if not self.try_again(i, attempt, error):
                         break
-                    attempt += 1
-                if self.site.step.failing.wait:
+                if self.site.step.failing.wait and not self.was_tried_again(i, attempt):
                     await asyncio.sleep(self.site.step.failing.wait)
+                attempt += 1
             if self.items is not None:
                 self.items.release(i)
             if is_too_many is not None and is_too_many():
