@@ -144,3 +144,11 @@ def test_a_called_flow_has_the_names_that_it_got() -> None:
     for view in (run, agf.runs(run.run_id)):
         whole = requests_of(view)["evaluations"]({"step": "steps[0]"})["whole"]
         assert [(name, shown["text"]) for name, shown in whole] == [("n", "4")]
+
+
+def test_a_fold_over_a_call_has_its_accumulator_and_its_elements() -> None:
+    fold = '[{fold: {over: ctx.numbers, init: "0", output: sum, do: {call: {pipeline: sub, pass: {n: item}}}}}]'
+    run = run_of(fold, [2, 4])
+    for view in (run, agf.runs(run.run_id)):
+        rows = requests_of(view)["evaluations"]({"step": "steps[0]"})["rows"]
+        assert [[name for name, _ in row.given] for row in rows] == [["acc", "item"]] * 2

@@ -71,7 +71,7 @@ def find_all_evaluations(
     for row in rows:
         step = row.step
         watched = step.body if isinstance(step, Each | Fold) else step
-        recorder = _Evaluations(_reads(step), run.secrets, most)
+        recorder = _Evaluations(step, run.secrets, most)
         recorders.append(recorder)
         by_key.setdefault((*row.key[:-1], watched.id), []).append(recorder)
         shapes[type(watched)] = _around(SHAPES[type(watched)], by_key)
@@ -119,20 +119,21 @@ def _reads(step: Step) -> tuple[Ref, ...]:
 class _Evaluations:
     """Keeps the evaluations of one step, at most ``most``."""
 
-    def __init__(self, reads: tuple[Ref, ...], secrets: Secrets, most: int) -> None:
+    def __init__(self, step: Step, secrets: Secrets, most: int) -> None:
+        self.is_call = isinstance(step, Invoke)
         self.most = most
         self.evaluations: list[Evaluation] = []
         self.note = ""
         self._mask = secrets.shown
         # `ctx.a` and `ctx.a.b` are one value, shown once.
-        paths = dict.fromkeys(ref.path for ref in reads)
+        paths = dict.fromkeys(ref.path for ref in _reads(step))
         self._paths = [
             path for path in paths if not any(path[:n] in paths for n in range(1, len(path)))
         ]
 
     def _given(self, site: CallSite[Any]) -> dict[str, Value]:
         """What the step read, by the paths in its text; what a called flow gets, by its names."""
-        if isinstance(site.step, Invoke):
+        if self.is_call:  # the body of a fold may be a call, too, and shows what the fold reads
             given: Value = None
             with suppress(Exception):  # the call failed for this reason, and its error says so
                 given = site.step.args.build(site.frame)
