@@ -24,6 +24,7 @@ LEADS_ON = {
     # The author meant something at another place than the caret.
     "an agent of agf.parallel that reads another": "two keys are wrong",
     "branches as a list": "the caret marks the first line of a list of several",
+    "cases as a list": "the caret marks the first line of a list of several",
     "an apostrophe in a text between apostrophes": "the caret stands after it",
     "nodes as a list": "an edge is missing too",
     "a name, uses and with": "the hint is the whole step, whose keys stand around the caret",
