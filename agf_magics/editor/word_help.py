@@ -1,8 +1,8 @@
 """Shows the help for the word at the cursor.
 
-On the line of a magic it is the help of the magic. In a definition it is the help of a key, a kind,
-a function or a registered name, with the problem at the cursor. For the code of an error it is its
-page.
+On the line of a magic it is the help of the option or of the magic. In a definition it is the help of
+a key, a kind, an argument, a function or a registered name, with the problem at the cursor. For the
+code of an error it is its page.
 """
 
 from __future__ import annotations
@@ -52,8 +52,12 @@ def describe(
         command = COMMANDS.get(on_line["magic"])
         if command is None:
             return None
-        page = entries().get(name[0]) if name is not None else None
-        return page or command.help
+        if name is None:
+            return command.help
+        shown = (
+            f"{option.shown}: {option.help}" for option in command.options if option.flag == name[0]
+        )
+        return entries().get(name[0]) or next(shown, command.help)
     cell = _CELL.match(code.lstrip("\n"))
     if cell is None or cell["magic"] not in COMMANDS:
         return None
@@ -62,7 +66,7 @@ def describe(
         # Else it is %%run_pipeline_inline.
         language = LANGUAGES[cell["magic"] if cell["magic"] in OURS else "pipeline"]
         body = code.index("\n") + 1
-        texts += _help_of_word(language, code[body : start + word.start()], word[0])
+        texts += _help_of_word(language, code[body : start + word.start()], word[0], registry)
         texts += _help_of_name(language, code[body : start + name.start()], name[0], registry)
     return "\n".join(dict.fromkeys(texts))
 
@@ -81,7 +85,7 @@ def _help_of_name(language: Language, before: str, name: str, registry: Registry
     if cursor.part != "value":
         return
     if language.schema is not None and (text := describe_value(language.schema, cursor, name)):
-        yield f"{name}: {text}"
+        yield text if text.startswith(name) else f"{name}: {text}"
     if (tool := registry.tools.get(name)) is not None:
         yield f"tool {name} takes {one_line(tool.takes, MOST_HELP) or 'no arguments'}"
         yield one_line(f"{name}{_signature(tool)}", MOST_HELP)
@@ -103,8 +107,10 @@ def _signature(tool: Tool) -> str:
         return f"({tool.takes})"
 
 
-def _help_of_word(language: Language, before: str, word: str) -> Iterator[str]:
-    """The help of a key with the keys below it, or of a function of an expression."""
+def _help_of_word(language: Language, before: str, word: str, registry: Registry) -> Iterator[str]:
+    """The help of a key with the keys below it, of an argument, or of a function of an
+    expression."""
+    from .names import CALLS
     from .schema_walk import keys_at  # imports the pipeline language
 
     cursor = Reading(before).cursor
@@ -113,5 +119,9 @@ def _help_of_word(language: Language, before: str, word: str) -> Iterator[str]:
         below = cursor._replace(path=(*cursor.path, word), around=({}, *cursor.around))
         keys = ", ".join(keys_at(schema, below))
         yield f"{word}: {text}" + (f" Keys: {one_line(keys, MOST_HELP)}." if keys else "")
+    called = (near.get(key) for near in cursor.around for key in CALLS)
+    tool = registry.tools.get(next(filter(None, called), ""))
+    if tool is not None and word in (tool.accepts or {}).get("properties", {}):
+        yield one_line(f"{word}: an argument of {tool.name}{_signature(tool)}", MOST_HELP)
     if word in language.functions and cursor.part == "value":
         yield language.functions[word]

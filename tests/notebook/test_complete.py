@@ -201,7 +201,9 @@ def test_the_data_of_the_user_come_before_functions_modules_and_the_shell(surrou
     [
         ("%run_pip|eline longest", "Run a registered flow"),
         ("x = %run_pipeline lon|gest", "Run a registered flow"),
-        ("%%pipeline --ru|n\npipeline: p", "Define a pipeline"),
+        ("%%pipe|line --run\npipeline: p", "Define a pipeline"),
+        ("%%pipeline --ru|n\npipeline: p", "--run: "),
+        ("%run_pipeline p --ov|er $rows", "--over "),
         ("%%pipeline\npipeline: p\nsteps:\n- for_e|ach:", "Keys: over, items, max_parallel"),
         ("%%pipeline\npipeline: p\nsteps:\n- for_each:\n    ov|er: ctx.words", "over: Gives the list"),
         ("%%pipeline\npipeline: p\nsteps:\n- transform: {value: 'count|(ctx.words)'}", "count("),
@@ -211,6 +213,8 @@ def test_the_data_of_the_user_come_before_functions_modules_and_the_shell(surrou
         ("%%policy\nmeta|data: {}", "metadata: The identity of the agent."),
         ("%%graph\nnam|e: g\nconfig: {}", "name: "),
         ("%%graph\nname: g\ncon|fig: {}", "Keys: recursion_limit, "),
+        ("%%pipeline\nsteps:\n- tool: {name: fetch, args: {ur|l: x}}", "url: an argument of fetch(url: str"),
+        ("%%plan\n- {_tool: fetch, ur|l: x}", "url: an argument of fetch(url: str"),
         ("%%plan\n- _tool: fet|ch", "tool fetch takes url (text), timeout (whole number, optional)"),
         ("%%pipeline\nsteps:\n- tool: {name: fe|tch}", "tool fetch takes url (text)"),
         ("%%pipeline\nsteps:\n- call: {pipeline: ing|est}", "pipeline ingest reads folder, limit"),
@@ -226,6 +230,7 @@ def test_shift_tab_explains_the_word_at_the_cursor(code: str, text: str, surroun
     help_text = describe(code.replace("|", ""), place, surroundings.registry)
     assert help_text is not None
     assert text in help_text
+    assert text.count("agf.loop") == help_text.count("agf.loop"), "a name is told once"
 
 
 @pytest.mark.parametrize("code", ["filter|", "%time| x", "%%bash\nfor| x", "print|('%%pipeline')"])

@@ -206,8 +206,8 @@ class StepList {
     // The name comes first, then the counts; the last parts of these are left out. Below those of a fan-out, a line shows its shares.
     node.counted.classList.toggle("numbers", isNumbers);
     node.counted.classList.toggle("arriving", Boolean(isArriving));
-    // A fan-out, or a reply that arrives, has the room of the time, too.
-    node.classList.toggle("tight", Boolean(isArriving ? shown.length * LETTER > room / 2 : isNumbers && row[Now.brief] != null && shown.length * LETTER > room));
+    // A fan-out, or a reply that arrives, has the room of the time, too. All bars of a timeline are as wide.
+    node.classList.toggle("tight", !this.isTimeline && Boolean(isArriving ? shown.length * LETTER > room / 2 : isNumbers && row[Now.brief] != null && shown.length * LETTER > room));
     const ok = row[Now.okShare] * 100, ended = ok + row[Now.failedShare] * 100;
     node.counted.style.backgroundImage = row[Now.okShare] == null ? "" :
       `linear-gradient(to right, var(--ok) ${ok}%, var(--bad) ${ok}% ${ended}%, var(--line) ${ended}%)`;

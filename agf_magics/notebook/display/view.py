@@ -152,7 +152,10 @@ class Page(View):
         text = [headline(run.progress, run.run_id, now=clock(), at=at), *body_text(run, **parts)]
         page = run_header_html(run, at)
         if at:
-            later = f"the run had not ended; how it went on: %runs {run.run_id}"
+            later = (
+                "the run had not ended: the page is live again when its kernel is free; "
+                f"in another kernel %runs {run.run_id}"
+            )
             page += f'<p style="margin:0 0 4px"><em>{html(later)}</em></p>'
             text.append(later)
         page += fitted([("the picture", picture)], run.run_id, MOST_BODY)
