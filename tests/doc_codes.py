@@ -46,7 +46,6 @@ COMPOSED: dict[str, tuple[str, ...]] = {
     "magic.{what}": ("magic.days", "magic.dollars", "magic.seconds"),
     "magic.{name}": ("magic.unknown-setting", "magic.setting"),
     "score.{column}": (),  # a column of a table, not a code
-    "run.{name}": (),  # an attribute of a run
 }
 """The codes that are composed, and the codes that result (empty: see `LAYER_OF`)."""
 

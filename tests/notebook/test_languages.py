@@ -102,7 +102,7 @@ LANGUAGES = {
         POLICY,
         "topic=pears",
         {"text": "ON PEARS"},
-        "policy article: 3 steps",
+        "policy article: 2 steps",
         POLICY.replace("agf.sequential", "agf.sequental"),
         "policy.unsupported-policy",
         2,
