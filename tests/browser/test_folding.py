@@ -3,10 +3,14 @@ click shows is in sight."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
-from playwright.sync_api import Locator
 
 from tests.browser.harness import EXPLORERS, Notebook, Open
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Locator
 
 pytestmark = pytest.mark.browser
 

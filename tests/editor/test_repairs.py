@@ -17,6 +17,7 @@ NOT_A_FIX = {
     "a plain edge from a router": "the caret is at the node, and the edge is wrong",
     "nodes as a list": "the caret is at the first node of the list",
     "branches as a list": "the caret is at the first branch of the list",
+    "cases as a list": "the caret is at the first case of the list",
     "an apostrophe in a text between apostrophes": "the caret is behind it",
     "an agent of agf.parallel that reads another": "two keys are wrong",
     "until for exit_condition": "exit_condition reads an agent's field",

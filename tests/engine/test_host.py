@@ -21,7 +21,7 @@ from agf_magics.engine.host.host import Host
 from agf_magics.engine.host.loop import EngineLoop
 from agf_magics.engine.host.running_loop import here
 from agf_magics.engine.threads import call_threads as threads
-from agf_magics.engine.threads.user_code import StillRunning
+from agf_magics.engine.threads.user_code import Arrived, StillRunning
 from tests.engine.jobs import start
 from tests.engine.virtual_time import run_virtual
 
@@ -304,7 +304,8 @@ def test_a_worker_that_ends_within_the_grace_is_not_left() -> None:
     gate.set()
     with pytest.raises(asyncio.CancelledError) as stopped:
         job.wait()
-    assert type(stopped.value) is asyncio.CancelledError
+    # Its result may have arrived before the loop cancels the task.
+    assert type(stopped.value) in (asyncio.CancelledError, Arrived)
 
 
 def test_a_second_cancel_ends_the_grace() -> None:
