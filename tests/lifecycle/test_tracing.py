@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,6 +23,7 @@ from tests.engine.test_react import text as reply
 from tests.fans import fan_out
 from tests.lifecycle.planning.scripted_planner import Planner, plan
 from tests.lifecycle.planning.scripted_planner import call as planned
+from tests.processes import printed
 
 TEXT = """\
 pipeline: shop
@@ -119,6 +121,33 @@ def test_without_content_no_span_has_a_prompt_an_argument_or_a_result(exported: 
     shop(registry)
     texts = [str(value) for span in exported.spans for value in attributes(span).values()]
     assert not [text for text in texts if "figs?" in text or "7 dollars" in text or text == "7.0"]
+
+
+OF_THE_PERSON = """
+from dataclasses import replace
+from agf_magics.settings.settings import current
+current.settings = replace(current.settings, tracing=True)
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+import agf_magics as agf
+exporter, provider = InMemorySpanExporter(), TracerProvider()
+provider.add_span_processor(SimpleSpanProcessor(exporter))
+trace.set_tracer_provider(provider)
+@agf.tool
+def echo(x: str) -> str:
+    return x + " again"
+agf.run("{pipeline: p, steps: [{tool: {name: echo, args: {x: a private text}}}]}")
+for span in exporter.get_finished_spans():
+    print(span.name, dict(span.attributes))
+"""
+
+
+def test_spans_for_a_provider_of_the_process_have_no_content(tmp_path: Path) -> None:
+    lines = printed(OF_THE_PERSON, tmp_path)
+    assert [line.partition(" {")[0] for line in lines] == ["execute_tool echo", "invoke_agent p"]
+    assert not [line for line in lines if "private" in line]
 
 
 def test_with_content_spans_have_them_without_secrets(
