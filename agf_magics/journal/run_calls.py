@@ -8,7 +8,6 @@ unpickled.
 from __future__ import annotations
 
 import json
-import re
 import sqlite3
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -21,6 +20,7 @@ from ..flow.step_path import StepPath, is_within
 from .calls.argument_pieces import IN_PIECES
 from .calls.started_call import StartedCall
 from .codec.json_texts import encode
+from .codec.searched_text import searched
 from .codec.type_checks import checker
 from .database.store import ROOM, Store
 from .records.large_parts import large_parts
@@ -56,10 +56,10 @@ elements. For the calls of sessions, whose paths have different steps: by elemen
 same after the failed calls."""
 
 HAS_TEXT = (
-    "instr(agf_bare(at || ' ' || name || ' ' || coalesce(given, '') || ' ' || coalesce(shown, "
+    "instr(agf_searched(at || ' ' || name || ' ' || coalesce(given, '') || ' ' || coalesce(shown, "
     "CASE form WHEN 'json' THEN value END, '') || ' ' || coalesce(error, '')), ?) > 0"
 )
-"""The condition for calls with a text, itself without its `_bare` parts, in their path, name, input,
+"""The condition for calls with a text, itself as `searched` makes it, in their path, name, input,
 output or error."""
 
 MOST_GROUPED = 200_000
@@ -270,33 +270,15 @@ class RunCalls(RunReader):
                 connection.create_function("agf_is_of", 1, is_of_step, deterministic=True)
                 where += " AND agf_is_of(at)"
             if text:
-                connection.create_function("agf_bare", 1, _bare, deterministic=True)
+                connection.create_function("agf_searched", 1, _searched, deterministic=True)
                 where += f" AND {HAS_TEXT}"
-                cells = (*cells, _bare(text))
+                cells = (*cells, searched(text))
             yield connection, where, cells
 
 
-_ESCAPED = re.compile(r"\\\\|(?:\\u[0-9a-f]{4})+")
-"""A backslash, which is no begin of another escape, or characters, in JSON."""
-
-
-def _bare(text: Any) -> str:
-    """A text of the journal as it is searched: without case, spaces and quotes, because a table
-    shows ``n: 5`` for what the journal has as ``{"n":5}``, and with the characters outside ASCII,
-    which JSON escapes.
-
-    >>> _bare('{"To": "\\\\u00c4pfel GmbH"}'), _bare("STRASSE") == _bare("Straße")
-    ('{to:äpfelgmbh}', True)
-    """
-    if not isinstance(text, str):
-        return ""
-    shown = _ESCAPED.sub(_unescaped, text) if "\\u" in text else text
-    return shown.casefold().replace(" ", "").replace('"', "")
-
-
-def _unescaped(escape: re.Match[str]) -> str:
-    codes = escape.group()
-    return codes if codes == r"\\" else str(json.loads(f'"{codes}"'))
+def _searched(text: Any) -> str:
+    """The text of a row as it is searched; a damaged row may have no text."""
+    return searched(text) if isinstance(text, str) else ""
 
 
 def _add(element: CallsOfElement | None, call: CallsOfElement) -> CallsOfElement:

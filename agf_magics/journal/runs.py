@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -14,6 +13,7 @@ from ..flow.progress.pauses import Pauses, paused
 from ..flow.progress.usage import PRICE
 from .calls.changed_objects import CALL, changed_in
 from .codec.json_texts import encode
+from .codec.searched_text import with_letters
 from .codec.signatures import checksum
 from .codec.type_checks import checker
 from .database.errors import JournalError
@@ -186,11 +186,7 @@ FROM runs WHERE run IN ({LISTED_VALUES}) AND typeof(work) = 'text' AND json_vali
 def _input_text(parts: str) -> str:
     """The input in the list of both parts of a manifest that may have it: ``[{"n":5},null]``. Letters
     stand in it as they are, not as ``\\u00fc``."""
-    text = parts.removesuffix(",null]").removeprefix("[null,").removeprefix("[")
-    return _ESCAPED.sub(lambda letters: str(json.loads(f'"{letters[0]}"')), text)
-
-
-_ESCAPED = re.compile(r"(?:\\u[0-9a-fA-F]{4})+")
+    return with_letters(parts.removesuffix(",null]").removeprefix("[null,").removeprefix("["))
 
 
 def has_older(store: Store, since: float) -> bool:

@@ -36,6 +36,7 @@ def registry() -> agf.Registry:
         ("order: 4711", 1),
         ('city: "zürich"', 1),
         ("orders ZÜRICH", 1),
+        ("HAUPTSTRASSE", 1),  # as a search of calls finds it
         ("🍎", 1),
         ("4711 failed", 0),
         ("4712", 0),
@@ -50,7 +51,9 @@ def test_a_text_finds_the_input_of_a_run(
     long = {"a": "🍎", "b": "x" * MOST_INPUT, "c": "last"}
     with contextlib.nullcontext() if is_kept else no_journal():
         runs = [  # without a journal, a list has runs in the background
-            agf.start("orders", {"order": 4711, "city": "Zürich", "more": long}, registry=registry),
+            agf.start(
+                "orders", {"order": 4711, "city": "Zürich", "street": "Hauptstraße", "more": long}, registry=registry
+            ),
             agf.start("pays", {"token": "tk-4713"}, registry=registry),
         ]
         assert [run.result() is not None for run in runs] == [True, True]

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 
 from ...journal.codec.encoding import preview
+from ...journal.codec.searched_text import searched
 from ...journal.database.errors import as_definition_errors
 from ...journal.runs import MOST_INPUT, StartText, start_texts
 from ..runs.run import Run, state_of
@@ -41,9 +42,9 @@ def start_text_here(run: Run) -> StartText:
 
 def is_in(word: str, input: str) -> bool:
     """Whether a word is in the text of an input. Quotes and spaces do not count: a list shows
-    ``order: "A7"`` for ``{"order":"A7"}``. ``word``: in lower case.
+    ``order: "A7"`` for ``{"order":"A7"}``.
 
     >>> is_in("order:", '{"order":"A7"}'), is_in('"a7"', '{"order":"A7"}'), is_in("b8", '{"order":"A7"}')
     (True, True, False)
     """
-    return word.replace('"', "") in input.lower().replace('"', "").replace(" ", "")
+    return searched(word) in searched(input)
