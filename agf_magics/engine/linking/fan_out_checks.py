@@ -57,6 +57,7 @@ def _effects(
     if isinstance(callee, Tool) and _must_not_repeat(callee):
         yield callee.name, ()
     told = set[str]()
+    # Not `Linked.every_callee`: it has also what a model may pick, and a warning must be certain.
     # The linker makes one object for a flow that is called many times.
     flows = {id(callee): callee} if isinstance(callee, Linked) else {}
     queue = list(flows.values())

@@ -176,9 +176,9 @@ def without_mark(value: Value) -> tuple[Value, int]:
     """
     is_list = type(value) is list
     last = (value[-1] if is_list else value.get(CUT)) if value else None
-    found = MARK.fullmatch(last) if type(last) is str else None
-    if found is not None:
-        missing, count = (int(digits.replace(",", "")) for digits in found.groups())
+    mark = MARK.fullmatch(last) if type(last) is str else None
+    if mark is not None:
+        missing, count = (int(digits.replace(",", "")) for digits in mark.groups())
         # A text of the person that happens to look like a mark does not add up.
         if missing + len(value) - 1 == count:
             kept = value[:-1] if is_list else {k: v for k, v in value.items() if k != CUT}

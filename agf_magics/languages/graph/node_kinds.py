@@ -87,9 +87,9 @@ def _read_kind_as_key(reader: Reader, node: Fields, word: str) -> None:
     change the node to what it means, so that it hides nothing (decision D287)."""
     written = node.keys[word]
     value = node.fields[word]
-    own = NODES[word].keys
+    keys_of_kind = NODES[word].keys
     body = Fields({_AS_KEY[word]: value}, {_AS_KEY[word]: written}, node.whole)
-    has_keys = isinstance(value, Fields) and not value.fields.keys().isdisjoint(own)
+    has_keys = isinstance(value, Fields) and not value.fields.keys().isdisjoint(keys_of_kind)
     if isinstance(value, Fields) and (has_keys or not _AS_KEY[word]):
         body = value
     entries = ", ".join(f"{name}: {flow_text(inner)}" for name, inner in body.fields.items())

@@ -222,9 +222,11 @@ class Reader(documents.Reader):
             message = "a step is a mapping with one key, its kind"
             self.error("pipeline.step-shape", message, step.kind.span, step.hint)
         self.understood()
-        own = f"the keys of {step.kind.text} are {', '.join(kinds[step.kind.text].keys)}"
+        all_keys = f"the keys of {step.kind.text} are {', '.join(kinds[step.kind.text].keys)}"
         for key in step.unread:
-            self.no_key(key, advice_on(self.advice, key.text, node.fields[key.text].text) or own)
+            self.no_key(
+                key, advice_on(self.advice, key.text, node.fields[key.text].text) or all_keys
+            )
         return step.kind, step.body
 
     def no_key(self, key: Scalar, hint: str) -> None:
@@ -266,12 +268,12 @@ class Reader(documents.Reader):
         elif kind_keys:
             (kind,) = kind_keys
             body = node.inner(kind.text)
-            own = kinds[kind.text].keys
+            keys_inside = kinds[kind.text].keys
             hint = f"indent the keys of {kind.text} below it, or write {kind.text}: {{...}}"
             beside = list[Scalar]()
             for extra in (key for key in words if key is not kind):
                 advice = advice_on(self.advice, extra.text, node.fields[extra.text].text)
-                if advice and (extra.text not in own or extra.text in body.fields):
+                if advice and (extra.text not in keys_inside or extra.text in body.fields):
                     self.no_key(extra, advice)
                 else:
                     beside.append(extra)

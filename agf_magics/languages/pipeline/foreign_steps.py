@@ -40,18 +40,18 @@ def foreign_step(node: Fields, kinds: Mapping[str, MappingSpec]) -> ForeignStep 
     word, kind, first = _kind(node, kinds)
     if not kind:
         return None
-    own = kinds[kind].keys
+    keys_of_kind = kinds[kind].keys
     fields = dict[str, Node]()
     keys = dict[str, Scalar]()
     unread = list[Scalar]()
     title = ""
     for name, value in node.fields.items():
         right = first if name == word else name
-        if name not in own and (ELSEWHERE.get(name) == "args" or name in _WRAPPED):
+        if name not in keys_of_kind and (ELSEWHERE.get(name) == "args" or name in _WRAPPED):
             right = "args"
         if name == "title" or (first and name != word and ELSEWHERE.get(name) == "id"):
             title = title or flow_text(value)
-        elif right in own and right not in fields:
+        elif right in keys_of_kind and right not in fields:
             fields[right], keys[right] = value, node.keys[name]
         elif right:
             unread.append(node.keys[name])

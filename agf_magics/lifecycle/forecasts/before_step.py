@@ -24,13 +24,17 @@ def again_before(
     stale = find_stale(run, None, registry, unpickles)
     again: dict[str, str] = {}
     for row in list(rows.values()):
-        found = stale.rows_of_run.get(row.id)
+        forecast = stale.rows_of_run.get(row.id)
         # A failure that the run went on without is reused as a failure.
-        if found is None or found["is_retry"] or found["state"] not in ("again", "depends"):
+        if (
+            forecast is None
+            or forecast["is_retry"]
+            or forecast["state"] not in ("again", "depends")
+        ):
             continue
         if any(is_within(row.key, outer) for outer in (key, *after, *visits)):
             continue
-        again.setdefault(_shown(row, rows).id, found["why"])
+        again.setdefault(_shown(row, rows).id, forecast["why"])
     return again
 
 

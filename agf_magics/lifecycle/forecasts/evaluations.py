@@ -134,10 +134,10 @@ class _Evaluations:
     def _given(self, site: CallSite[Any]) -> dict[str, Value]:
         """What the step read, by the paths in its text; what a called flow gets, by its names."""
         if self.is_call:  # the body of a fold may be a call, too, and shows what the fold reads
-            given: Value = None
+            arguments: Value = None
             with suppress(Exception):  # the call failed for this reason, and its error says so
-                given = site.step.args.build(site.frame)
-            return given if isinstance(given, dict) else {}
+                arguments = site.step.args.build(site.frame)
+            return arguments if isinstance(arguments, dict) else {}
         return {".".join(path): _read(site.frame, path) for path in self._paths}
 
     def keep(self, site: CallSite[Any], value: Value, error: Exception | None) -> None:

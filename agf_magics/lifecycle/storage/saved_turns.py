@@ -60,14 +60,14 @@ def _restore(
 ) -> None:
     """Add a request, or a call with all that is known of it. ``name``: the name that the reply has;
     that of the callee counts."""
-    own = [record for record in records if _place_of(record.at) == place]
-    called = next((record.name for record in own if record.name and kind != "model"), name)
+    outcomes = [record for record in records if _place_of(record.at) == place]
+    called = next((record.name for record in outcomes if record.name and kind != "model"), name)
     if kind != "model" and not called:
         return
     turns.begin(place, kind, called)
-    if any(record.what in ("failed", "rescued") for record in own):
+    if any(record.what in ("failed", "rescued") for record in outcomes):
         turns.fail(place)
-    elif has_ended or any(record.what == "finished" for record in own):
+    elif has_ended or any(record.what == "finished" for record in outcomes):
         turns.end(place)
 
 

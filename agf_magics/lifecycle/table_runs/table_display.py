@@ -63,8 +63,8 @@ def shown_columns(table: RowsShown, rows: Iterable[Mapping[str, Value]]) -> tupl
     places = {name: place for place, name in enumerate(first, -len(first))}
     places |= {name: place for place, name in enumerate(last, 1)}
     columns.sort(key=lambda name: places.get(name, 0))
-    given = [name for name in columns if name in table.terms.columns]
-    hidden = {*given[max(0, len(given) + MOST_COLUMNS - len(columns)) :]}
+    of_input = [name for name in columns if name in table.terms.columns]
+    hidden = {*of_input[max(0, len(of_input) + MOST_COLUMNS - len(columns)) :]}
     shown = [name for name in columns if name not in hidden][:MOST_COLUMNS]
     return shown, len(columns) - len(shown)
 

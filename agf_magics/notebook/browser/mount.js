@@ -73,6 +73,7 @@ class Runs {
       const state = states.get(mark);
       for (const host of document.getElementsByClassName(mark)) {
         if (this.views.has(host)) continue;
+        // The view of an element that the kernel has replaced moves here.
         const [old, left] = [...this.views].find(([other, view]) => view.state === state && view.settle && !other.isConnected) ?? [];
         this.views.delete(old);
         left?.settle(host);

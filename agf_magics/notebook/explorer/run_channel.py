@@ -127,7 +127,8 @@ class Channel(Answers):
         if changes == seen or now - when < pause or self.run.progress.open_questions or in_frames():
             return
         self._written = now, changes
-        if isinstance(self.run, Run):
+        # The end writes the last page itself.
+        if isinstance(self.run, Run) and not self.has_ended:
             self._show(self.run)
 
     def _send_changes(self) -> None:
