@@ -85,7 +85,7 @@ def _help_of_name(language: Language, before: str, name: str, registry: Registry
     if cursor.part != "value":
         return
     if language.schema is not None and (text := describe_value(language.schema, cursor, name)):
-        yield text if text.startswith(name) else f"{name}: {text}"
+        yield text if text.startswith(f"{name}:") else f"{name}: {text}"
     if (tool := registry.tools.get(name)) is not None:
         yield f"tool {name} takes {one_line(tool.takes, MOST_HELP) or 'no arguments'}"
         yield one_line(f"{name}{_signature(tool)}", MOST_HELP)
