@@ -27,13 +27,19 @@ END
 """
 
 
-@pytest.mark.parametrize("end", ["", "raise SystemExit(1)", "os.kill(os.getpid(), 9)"], ids=["end", "exit", "killed"])
-def test_servers_end_with_the_process_that_connected_them(end: str, tmp_path: Path) -> None:
-    mark, server = tmp_path / "mark", tmp_path / "server.py"
+def marking(folder: Path) -> tuple[Path, Path]:
+    """A server that adds the number of its process to the file in ``MARK``, and a place for that file."""
+    mark, server = folder / "mark", folder / "server.py"
     text = Path(program("quick")[1]).read_text(encoding="utf-8")
     begin = 'import os\nopen(os.environ["MARK"], "a").write(f"{os.getpid()}\\n")\n'
     head = "from __future__ import annotations\n"
     server.write_text(text.replace(head, head + begin))
+    return mark, server
+
+
+@pytest.mark.parametrize("end", ["", "raise SystemExit(1)", "os.kill(os.getpid(), 9)"], ids=["end", "exit", "killed"])
+def test_servers_end_with_the_process_that_connected_them(end: str, tmp_path: Path) -> None:
+    mark, server = marking(tmp_path)
     code = CONNECTS.replace("END", end)
     subprocess.run([sys.executable, "-c", code, mark, server], timeout=60, check=False)
     processes = [int(pid) for pid in marks(mark)]
@@ -57,22 +63,21 @@ def test_an_interrupt_while_a_server_is_connected_ends_it(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("act", ["close", "restart"])
-def test_a_server_that_does_not_end_in_time_is_a_note_and_ends_later(act: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    server = agf.mcp.connect("one", command=program("quick"), wait=60)
+def test_a_server_that_does_not_end_in_time_is_a_note_and_ends_later(
+    act: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mark, program = marking(tmp_path)
+    server = agf.mcp.connect("one", command=[sys.executable, str(program)], env={"MARK": str(mark)}, wait=60)
     monkeypatch.setattr(session, "CLOSING", 0.0)
     getattr(server, act)()
     (note,) = server.problems
     assert (note.code, "it did not end within" in note.message) == ("mcp.noise", True)
     assert (server.state, bool(server.tools)) == (("closed", False) if act == "close" else ("open", True))
-    assert until(lambda: len(children()) == (act == "restart"))
+    first, *later = map(int, marks(mark))
+    assert until(lambda: not is_alive(first))
+    assert [is_alive(pid) for pid in later] == [True] * (act == "restart")
     server.close()
-    assert until(lambda: not children())
-
-
-def children() -> list[str]:
-    """The processes of servers that this process has started."""
-    listed = subprocess.run(["ps", "-o", "pid=,args=", "--ppid", str(os.getpid())], capture_output=True, text=True)
-    return [line for line in listed.stdout.splitlines() if "quick" in line]
+    assert until(lambda: not any(map(is_alive, later)))
 
 
 def leftovers() -> dict[str, int]:

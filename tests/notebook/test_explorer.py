@@ -599,6 +599,26 @@ def asks_twice(kernel: Kernel) -> None:
         kernel.client.get_stdin_msg(timeout=0)
 
 
+EAGER = """\
+from agf_magics.notebook.explorer.open_views import Answers
+
+class Eager(Answers):
+    # A page that asks while the kernel still tells it of the view.
+    def start(self):
+        self.receive({"do": "nothing", "id": 1})
+        return super().start()
+
+Eager({}, {}), Eager({}, {}, mark="second"), Eager({}, {}, alone=True);
+"""
+
+
+def test_a_view_replies_as_soon_as_the_page_knows_it(page_kernel: Kernel) -> None:
+    cell = page_kernel.good(EAGER)
+    replies = [content["data"].get("content", {}) for content in cell.of("comm_msg")]
+    assert ("second", "reply") in [(reply.get("mark"), reply.get("type")) for reply in replies]
+    page_kernel.good("%reload_ext agf_magics")
+
+
 LONG = """\
 steps = "".join(f"- transform: {{value: '{n}', output: o{n}}}\\n" for n in range(500))
 long = agf_magics.define("pipeline: long\\nsteps:\\n" + steps)

@@ -7,11 +7,14 @@ from __future__ import annotations
 import secrets
 from collections import deque
 from collections.abc import Callable
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from ...text.giving_up import giving_up
 from .replies import reply_to
 from .request_types import Json, Requests
+
+if TYPE_CHECKING:
+    from .widget_model import Model
 
 MOST_OPEN = 10
 """The most views that stay open."""
@@ -21,10 +24,12 @@ class Answers:
     """The kernel's end of a view, for instance of a list of runs: what the view shows at first, and the
     answers to its requests, by their names. `run_channel.Channel` is the end of a run's view."""
 
+    model: Model
+
     def __init__(
         self, begin: Json, requests: Requests, alone: bool = False, mark: str = ""
     ) -> None:
-        """``alone``: see `Model.of`. ``mark``: the mark of the page over which the view draws; by default
+        """``alone``: see `Model.add`. ``mark``: the mark of the page over which the view draws; by default
         a new mark."""
         self._begin = begin
         self._requests = requests
@@ -32,7 +37,7 @@ class Answers:
         """The class of the element over which the page draws."""
         from .widget_model import Model
 
-        self.model = Model.of(self, alone)
+        Model.add(self, alone)
 
     @property
     def has_ended(self) -> bool:

@@ -92,6 +92,8 @@ class Explored(Protocol):
     cannot import it."""
 
     mark: str
+    model: Model
+    """Set before the page knows the explorer: the page may answer at once, on another thread."""
 
     def start(self) -> dict[str, Any]: ...
 
@@ -100,7 +102,7 @@ class Explored(Protocol):
 
 class Model(anywidget.AnyWidget):
     """The explorers of a kernel, by their marks. The page reads their state when it is loaded, so
-    ``runs`` is computed then. `Model.of` and `leave` may be called by any thread."""
+    ``runs`` is computed then. `Model.add` and `leave` may be called by any thread."""
 
     _shared: ClassVar[Model | None] = None
     """The model to which new explorers are added; None before the first explorer."""
@@ -110,28 +112,30 @@ class Model(anywidget.AnyWidget):
 
     def __init__(self, first: Explored) -> None:
         self._explored = {first.mark: first}
+        first.model = self
         self._gone: list[str] = []
         """Marks of closed explorers that the page still has."""
+        self.on_msg(self._receive)  # first: a message may come as soon as the page knows the model
         super().__init__(_esm=loader(), layout=ipywidgets.Layout())
-        self.on_msg(self._receive)
         receive_while_busy(self.comm)
         self.comm.on_close(self._forget)
 
     @classmethod
-    def of(cls, explored: Explored, alone: bool = False) -> Model:
-        """The model that has ``explored`` from now on. ``alone``: make a model only for this explorer,
-        which a person displays."""
+    def add(cls, explored: Explored, alone: bool = False) -> None:
+        """Give ``explored`` a model. ``alone``: make a model only for this explorer, which a person
+        displays."""
         if alone:
-            return cls(explored)
+            cls(explored)
+            return
         with cls._lock:
             shared = cls._shared
             if shared is None or shared.comm is None or in_frames():
-                cls._shared = shared = cls(explored)
-                return shared
+                cls._shared = cls(explored)
+                return
+            explored.model = shared
             shared._explored[explored.mark] = explored
             gone = shared._take_gone()
             shared.send({"type": "run", "mark": explored.mark, "gone": gone, **explored.start()})
-            return shared
 
     def leave(self, explored: Explored, tell: bool = True) -> None:
         """Remove ``explored``, which is closed. ``tell``: False if another explorer is opened next, whose
