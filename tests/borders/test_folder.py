@@ -172,6 +172,29 @@ def test_a_file_names_no_file_above_its_folder_and_that_of_the_notebook(
     assert caught.value.code == "file.outside"
 
 
+@pytest.mark.parametrize(
+    ("leaves", "path", "shown"),
+    [
+        (False, "bad.yaml", "bad.yaml"),
+        (False, "data/../bad.yaml", "data/../bad.yaml"),
+        (True, "../bad.yaml", "bad.yaml"),
+        (True, "far.yaml", "data/far.yaml"),
+    ],
+)
+def test_the_name_of_a_file_leads_to_it_from_the_notebooks_folder(
+    two: Shell, tmp_path: Path, leaves: bool, path: str, shown: str
+) -> None:
+    for file in ("bad.yaml", "data/far.yaml"):
+        (tmp_path / file).write_text("pipeline: p\nsteps: 1\n")
+    agf.run("{pipeline: p, steps: [{transform: {value: '1'}}]}")  # the folder is known from here on
+    if leaves:
+        two.good("%cd data")
+    with pytest.raises(agf.DefinitionError) as caught:
+        agf.define(Path(path))
+    assert caught.value.diagnostic.span is not None
+    assert caught.value.diagnostic.span.source.name == shown
+
+
 def test_only_the_user_changes_the_folder(two: Shell, tmp_path: Path) -> None:
     two.good("%cd data\n%config AgfMagics.folder = '.'")
     assert notebook_folder.path == tmp_path / "data"

@@ -45,6 +45,8 @@ def test_runs_are_selected_by_flow_status_and_time_and_are_a_table() -> None:
         len(agf.runs(since="1h")) == len(agf.runs(since=timedelta(hours=1))) == len(agf.runs(since=date.today())) == 3
     )
     assert agf.runs(since="3000-01-01") == ()
+    (bad,) = agf.runs(status="error")
+    assert repr(agf.runs(bad.run_id)) == f"<PastRun {bad.run_id} error>"
     frame = agf.runs(flow="good").to_pandas()
     assert isinstance(frame, pandas.DataFrame)
     assert list(frame["status"]) == ["ok", "ok"]

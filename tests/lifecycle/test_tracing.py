@@ -107,6 +107,10 @@ def test_a_run_its_requests_and_its_calls_are_spans_with_the_conventions_names(
     assert exported.around(chats[0])[-2:] == ["invoke_agent", "invoke_agent shop"]
     tools = exported.named("execute_tool price")
     assert len(tools) == 5
+    assert {attributes(span)["gen_ai.tool.name"] for span in tools} == {"price"}
+    assert {attributes(span)["gen_ai.tool.type"] for span in tools} == {"function"}
+    names = {attributes(span)["gen_ai.request.model"] for span in chats}
+    assert [f"chat {name}" for name in names] == list({span.name for span in chats})
     (inner,) = [span for span in tools if attributes(span)["agf.step"].startswith("steps[2]")]
     assert exported.around(inner) == ["invoke_agent inner", "invoke_agent shop"]
     (failed,) = [span for span in tools if span.status.status_code is StatusCode.ERROR]

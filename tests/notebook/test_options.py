@@ -17,7 +17,7 @@ from agf_magics.commands.values import amount, inputs, new_name
 from agf_magics.commands.words import split
 from agf_magics.text.diagnostics import DefinitionError
 from agf_magics.text.source import Source
-from tests.notebook.conftest import Shell, code
+from tests.notebook.conftest import TOOLS, Shell, code
 
 VECTORS = json.loads((Path(__file__).parents[1] / "vectors" / "magic_lines.json").read_text())
 
@@ -158,3 +158,25 @@ def test_a_file_with_a_similar_name_is_suggested(shell: Shell) -> None:
         assert code(result) == "magic.file"
         assert "did you mean flows.yaml?" in str(result.error)
         assert "Errno" not in str(result.error)
+
+
+DROPS = """\
+%%pipeline drops --quiet
+pipeline: drops
+steps:
+- for_each:
+    over: ctx.words
+    on_error: continue
+    do: {tool: {name: measure, args: {word: !expr item}}}
+    collect: {transform: {value: pipe}}
+    output: lengths
+"""
+
+
+@pytest.mark.parametrize("options", ["", "--quiet", "--out r", "--quiet --out r"])
+def test_calls_that_failed_and_were_dropped_are_told_once_with_any_output(shell: Shell, options: str) -> None:
+    shell.good(TOOLS)
+    shell.good(DROPS)
+    cell = shell.good(f"%run_pipeline drops --set words=[1,2] {options}")
+    told = cell.out + "".join(output["text/plain"] for output in cell.outputs)
+    assert told.count("[run.all-dropped]") == (0 if options == "--quiet" else 1), told

@@ -38,6 +38,7 @@ ARROW: dict[str, tuple[list[Any], str, list[Any]]] = {
     "texts and mappings": (["a", {"b": 1}, "ä"], "string", ["a", '{"b": 1}', "ä"]),
     "texts that could be numbers": (["1", "2"], "string", ["1", "2"]),
     "lists": ([[1], None, []], "list<item: int64>", [[1], None, []]),
+    "lists of booleans": ([[True], None, [False]], "list<item: bool>", [[True], None, [False]]),
     "lists of different things": ([[1], ["a"]], "string", ["[1]", '["a"]']),
     "mappings": ([{"a": 1}], "struct<a: int64>", [{"a": 1}]),
     "mappings with other keys": (

@@ -1,0 +1,30 @@
+"""Why a file cannot be read or written, in a few words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from agf_magics.text.source import UNUSABLE, path_error_reason
+
+CASES: dict[str, tuple[str, str]] = {
+    "a folder that is not there": ("nowhere/a.yaml", "No such file or directory"),
+    "a folder": (".", "Is a directory"),
+    "a path with a null": ("a\0.yaml", "embedded null byte"),
+    "half of a surrogate pair": ("\ud83d", "'utf-8' codec can't encode"),
+    "bytes that are no text": ("latin.yaml", "it is not UTF-8: save it in that encoding"),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_reason_is_said(case: str, tmp_path: Path) -> None:
+    (tmp_path / "latin.yaml").write_bytes(b"\xe4\xff")
+    name, reason = CASES[case]
+    with pytest.raises(UNUSABLE) as caught:
+        (tmp_path / name).read_text(encoding="utf-8")
+    assert path_error_reason(caught.value).startswith(reason)
+
+
+def test_an_error_without_words_is_its_class() -> None:
+    assert path_error_reason(OSError()) == "OSError"
