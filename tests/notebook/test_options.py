@@ -177,6 +177,6 @@ steps:
 def test_calls_that_failed_and_were_dropped_are_told_once_with_any_output(shell: Shell, options: str) -> None:
     shell.good(TOOLS)
     shell.good(DROPS)
-    cell = shell.good(f"%run_pipeline drops --set words=[1,2] {options}")
+    cell = shell.good(f"run = %run_pipeline drops --set words=[1,2] {options}")
     told = cell.out + "".join(output["text/plain"] for output in cell.outputs)
     assert told.count("[run.all-dropped]") == (0 if options == "--quiet" else 1), told
