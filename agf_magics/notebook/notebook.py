@@ -50,6 +50,7 @@ from .config import AgfMagics
 from .display import view, watching
 from .display.print_problems import print_problems
 from .output.output import show
+from .output.place import cell_id
 
 NOT_QUIET = ("pipeline.hidden-name",)
 """Codes of warnings that ``--quiet`` does not hide: their step fails in nearly every run."""
@@ -171,13 +172,13 @@ class Notebook:
             parsed,
             language=language,
             name=_flow_name(parsed),
-            origin=self._cell_id(),
+            origin=cell_id(self.ipython),
             input_names=request.input if "--run" in parsed else (),
         )
         flow = defined.flow
         if flow is not None and change is not None:
             flow = change(flow)
-            self.registry.flows.define(flow, self._cell_id())
+            self.registry.flows.define(flow, cell_id(self.ipython))
         target = parsed.word("--write")
         if target is not None:
             write_file(target, definition_text(flow) if flow is not None else body)
@@ -410,12 +411,6 @@ class Notebook:
         otherwise = "define it in a cell or with %define"
         check_known("unknown-flow", message, word, flows, "registered flows", otherwise)
         return flows[word.text]
-
-    def _cell_id(self) -> str | None:
-        """The id of the cell in the notebook, if the front end sends it."""
-        parent: Callable[[], dict[str, Any]] = getattr(self.ipython, "get_parent", dict)
-        cell: str | None = parent().get("metadata", {}).get("cellId")
-        return cell
 
 
 def definition_text(flow: Flow) -> str:

@@ -497,3 +497,22 @@ SHOW = """() => {
   const found = all.find(node => node.innerText.includes("asks · ?"));
   [...found.querySelectorAll("button")].find(node => node.innerText.includes("Show")).click();
 }"""
+
+
+def test_a_cell_that_was_edited_and_not_run_is_named(opened: Open) -> None:
+    page = opened(SETUP, FLOW, EDIT)
+    page.run_all()
+    page.open_step(1, "steps[2]")
+    page.type(2, EDIT.replace("lower", "title"), instead=True)
+    why = "the cell of 'clean' was edited, and its new text is not registered: run that cell first"
+    rerun = page.explorer(1).locator("button", has_text="Run from here")
+    rerun.click()
+    page.explorer(1).locator(".message", has_text=why).first.wait_for()
+    page.explorer(1).locator("button", has_text="Check edits").click()
+    page.explorer(1).locator(".message", has_text=f"Edits cannot be checked: {why}").wait_for()
+    page.picture("edited-and-not-run", 1)
+    page.run(2)
+    page.explorer(1).locator(".row .badge", has_text="stale").wait_for()
+    rerun.click()
+    page.explorer(1).locator(".row .badge:visible", has_text="stale").wait_for(state="detached")
+    assert not page.errors

@@ -234,12 +234,12 @@ class Kernel:
                 content: dict[str, Any] = message["content"]
                 return content
 
-    def begin(self, code: str, front: str = "notebook") -> Cell:
+    def begin(self, code: str, front: str = "notebook", id: str = "a-cell") -> Cell:
         """Send a cell. ``front``: the sender, which is a ``notebook`` that names its cell, a ``console``, or
-        ``nbclient``."""
+        ``nbclient``. ``id``: the name of the cell."""
         content = {"code": code, "silent": False, "store_history": True, "user_expressions": {}}
         content |= {"allow_stdin": front != "nbclient", "stop_on_error": True}
-        metadata = {"cellId": "a-cell"} if front == "notebook" else {}
+        metadata = {"cellId": id} if front == "notebook" else {}
         message = self.client.session.msg("execute_request", content, metadata=metadata)
         self.client.shell_channel.send(message)
         return Cell(self, message["header"]["msg_id"])
@@ -247,8 +247,8 @@ class Kernel:
     def run(self, code: str, front: str = "notebook") -> Cell:
         return self.begin(code, front).end()
 
-    def good(self, code: str) -> Cell:
-        cell = self.run(code)
+    def good(self, code: str, id: str = "a-cell") -> Cell:
+        cell = self.begin(code, id=id).end()
         assert cell.reply["status"] == "ok", cell.told
         return cell
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import textwrap
 
 import pytest
 
@@ -244,3 +245,45 @@ def test_a_context_has_a_moment_after_each_message_and_no_widget(journaled: Kern
     assert last["differs"] == [["†state.second", "", '"pear"']]
     assert page.ask("moment", at=total, since=0)["why"] == f"the context has no moment {total + 1}"
     assert page.ask("step", step="x")["why"] == "unknown request 'step'"
+
+
+REPORT = "pipeline: report\nsteps:\n- tool: {name: second, args: {word: x}, output: b}\n- call: {pipeline: inner}\n"
+CELLS = {
+    "tools": SECOND,
+    "inner": "%%pipeline inner\nsteps:\n- agent: {prompt: hello}\n",
+    "agents": "from agf_magics import agent\n@agent\ndef clerk(prompt: str) -> str:\n    return prompt",
+    "report": f"\n%%pipeline --run\n{REPORT}",
+    "other": "1",
+}
+
+
+@pytest.mark.parametrize(
+    ("cells", "name"),
+    [
+        ({}, ""),
+        (None, ""),
+        ({"tools": 7}, ""),
+        ({"other": "2"}, ""),
+        ({"report": f"%%pipeline\n{REPORT}\n"}, ""),
+        ({"report": f"  %%pipeline --run\n{textwrap.indent(REPORT, '  ')}"}, ""),
+        ({"report": CELLS["report"].replace("word: x", "word: y")}, "report"),
+        ({"report": ""}, "report"),
+        ({"inner": CELLS["inner"].replace("hello", "good night")}, "inner"),
+        ({"tools": SECOND + "\n"}, ""),
+        ({"tools": SECOND.replace("second {", "2nd {")}, "second"),
+        ({"agents": CELLS["agents"].replace("return prompt", "return 'no'")}, "clerk"),
+    ],
+)  # fmt: skip
+def test_a_cell_that_was_edited_and_not_run_is_named(
+    journaled: Kernel, cells: dict[str, object] | None, name: str
+) -> None:
+    *_, (_, run), _ = [(id, journaled.good(text, id)) for id, text in CELLS.items()]
+    page = Page(journaled, run)
+    present = cells if cells is None else {**CELLS, **cells}
+    asks = [("stale", {}), ("rerun", {"step": "steps[0]"})]
+    replies = [page.ask(do, cells=present, **more) for do, more in asks]
+    if name:
+        why = f"the cell of '{name}' was edited, and its new text is not registered: run that cell first"
+        assert [reply.get("why") for reply in replies] == [why, why]
+    else:
+        assert [reply["ok"] for reply in replies] == [True, True]

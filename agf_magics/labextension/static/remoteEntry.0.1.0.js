@@ -464,6 +464,16 @@
     });
   };
 
+  /* The kernel has the texts of the cells as they ran last. */
+  const tellCells = (tracker) => {
+    document.addEventListener('agf-cells', ({ target, detail }) => {
+      const panel = tracker.find((one) => one.node.contains(target));
+      const cells = (panel?.content.widgets ?? []).filter(({ model }) => model.type === 'code');
+      const texts = cells.map(({ model }) => [model.sharedModel.getId(), model.sharedModel.getSource()]);
+      if (detail) detail.cells = Object.fromEntries(texts.filter(([, text]) => text.length <= MOST_TEXT));
+    });
+  };
+
   /* A page that an earlier kernel has left: its button opens the run, if the extension is loaded in the kernel of now. */
   const offerRuns = async (panel) => {
     const kernel = panel.sessionContext.session?.kernel;
@@ -653,6 +663,7 @@
         notebooks.NotebookActions.executed.connect(closeQuestions);
         addStyle();
         openCells(tracker, notebooks);
+        tellCells(tracker);
         writeMarkdown(tracker);
         foldErrors(tracker);
         showNotices(app, utils);

@@ -260,6 +260,7 @@ class Explorer {
     // Another run will be shown here: the error of the one before is no longer the end of the cell. The end of the next one may come
     // before the answer.
     const detail = name === "resume" || name === "rerun" ? this.tell("agf-continued", { how: name, was: this.state.last.status }) : {};
+    if (name === "rerun") given.cells = this.cells();
     try { await this.state.request(name, given); } catch (error) {
       detail.undo?.();
       this.inform(error.message);
@@ -271,6 +272,9 @@ class Explorer {
     this.host.dispatchEvent(new CustomEvent(name, { bubbles: true, composed: true, detail }));
     return detail;
   }
+
+  // The present texts of the notebook's cells, if JupyterLab's extension gives them: a cell may be edited and not run.
+  cells() { return this.tell("agf-cells", {}).cells; }
 
   tellEnd() { if (!this.state.last.live) this.tell("agf-ended", { status: this.state.last.status }); }
 

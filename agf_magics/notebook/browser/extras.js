@@ -66,7 +66,7 @@ class Extras {
     const { extras, runId } = this.state;
     this.stale.disabled = true;
     try {
-      const found = await this.state.request("stale", { auto });
+      const found = await this.state.request("stale", { auto, cells: auto || this.view.cells() });
       if (runId !== this.state.runId) return; // another run is shown by now
       if (found.skipped) extras.summary = extras.marks.size ? `The marks may be out of date: ${found.skipped}. Check edits compares again.` : found.edited ? `Edited since this run. Check edits marks the steps: ${found.skipped}.` : "";
       else {

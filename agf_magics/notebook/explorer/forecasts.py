@@ -20,6 +20,7 @@ from ...pictures.plain import line, plain
 from ...pictures.row_words import shown_name
 from ...pictures.values import value_brief, value_json
 from .arguments import calls_or_refuse, natural
+from .edited_cells import refuse_edited
 from .request_types import AnyRun, Json, Refused
 
 SLOW = 1.0
@@ -42,8 +43,9 @@ _took: dict[str, float] = {}
 def answer_stale(run: AnyRun, arguments: Mapping[str, Any]) -> Json:
     """The rows of the run that a new run with ``--reuse`` would run again. ``auto``: no person asked, so
     nothing is unpickled, and the comparison is skipped if the last one was slow. ``step``: instead, what
-    a run from this step on makes again before it."""
+    a run from this step on makes again before it. ``cells``: see `refuse_edited`."""
     calls_or_refuse(run)
+    refuse_edited(run, arguments.get("cells"), default())
     if "step" in arguments:
         return {"before": _words_before(run, str(arguments["step"]))}
     is_auto = arguments.get("auto") is True

@@ -35,6 +35,7 @@ from ...text.diagnostics import DefinitionError
 from ..config import has_notices
 from ..output.front_end import in_frames, page
 from ..output.output import Bundle, accompany
+from .edited_cells import refuse_edited
 from .open_call import open_call
 from .open_views import Answers, open_explorer
 from .replies import MOST_WHY
@@ -238,6 +239,7 @@ class Channel(Answers):
         cancel = {"cancel": lambda _: run.cancel("Cancel button")} if isinstance(run, Run) else {}
 
         def rerun(arguments: Json) -> None:
+            refuse_edited(run, arguments.get("cells"), default())
             self.follow(lambda: rerun_from(run, str(arguments.get("step")), options=options))
 
         def opened(arguments: Json) -> Json:

@@ -114,6 +114,13 @@ def watch_clears(undo: ExitStack, shell: Any) -> None:
     undo.callback(delattr, publisher, "clear_output")
 
 
+def cell_id(shell: Any) -> str | None:
+    """The id of the running cell in the notebook, if the front end sends it."""
+    parent: Callable[[], dict[str, Any]] = getattr(shell, "get_parent", dict)
+    cell: str | None = parent().get("metadata", {}).get("cellId")
+    return cell
+
+
 def _request(shell: Any) -> dict[str, Any]:
     """The message that the kernel answers now; empty without a kernel."""
     if getattr(shell, "kernel", None) is None:
