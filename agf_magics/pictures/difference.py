@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from ..values.extent import CONTAINERS
+from ..values.tables.first_rows import frame_size
 from ..values.value import Value, equal
 from .plain import html, line, plain
 from .text_tables import wide
@@ -49,6 +50,12 @@ def find_differences(first: Value, other: Value) -> Iterator[tuple[str, Any, Any
                 for key in reversed(keys)
             ]
         elif depth < MOST_DEEP and type(mine) is type(theirs) is list:
+            sizes = frame_size(mine), frame_size(theirs)
+            if None not in sizes:  # their marks are not two rows
+                if mine[-1] != theirs[-1]:
+                    differs = True
+                    yield path, mine[-1], theirs[-1]
+                mine, theirs = mine[:-1], theirs[:-1]
             size = min(max(len(mine), len(theirs)), MOST_PARTS)
             waiting += [
                 (f"{path}[{n}]", _element(mine, n), _element(theirs, n), depth + 1)

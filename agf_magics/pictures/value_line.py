@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..journal.codec.encoding import without_mark
+from ..values.tables.first_rows import frame_size
 from ..values.unread import Unread
 from ..values.value import Value
 from .amounts import duration
@@ -39,6 +40,9 @@ def _pieces(value: Value, depth: int) -> Iterator[str]:
     kind = type(value)
     if kind not in (dict, list) or not value:
         yield text_among(value) if kind is str and depth else value_among(value)
+        return
+    if kind is list and (size := frame_size(value)) is not None:
+        yield size.word
         return
     if depth > MOST_DEEP_IN_LINE:
         yield "…"

@@ -21,10 +21,11 @@ from json import dumps
 from logging import DEBUG
 from typing import Any
 
-from ..journal.codec.encoding import without_mark
+from ..journal.codec.encoding import preview, without_mark
 from ..text.giving_up import note_given_up
 from ..text.length import ATOMS
 from ..values.opaque import describe_array, describe_scalar, fields_of
+from ..values.tables.first_rows import FrameSize, frame_size, is_frame
 from ..values.unread import Unread
 from ..values.value import Value
 from .amounts import counted, number, size
@@ -149,14 +150,13 @@ def value_brief(value: Value, mask: Mask = lambda value: value) -> str:
     kind = type(value)
     if kind is list and value:
         items, count = without_mark(value)
-        return counted(count, "row" if _grid(items, count) is not None else "item")
+        return counted(count, "row" if _grid(items, count, frame=frame_size(value)) else "item")
     if kind is dict and value:
         return counted(without_mark(value)[1], "field")
     if kind is str and (len(value) > MOST_BRIEF or "\n" in value):
         return size(len(value))
-    for library in ("pandas", "polars"):
-        if kind is getattr(sys.modules.get(library), "DataFrame", None):
-            return counted(len(value), "row")
+    if is_frame(value):
+        return counted(len(value), "row")
     return line(_scalar(mask(value), is_exact=False), MOST_BRIEF)
 
 
@@ -190,7 +190,8 @@ class _Builder:
             return self.group(counted(count, "field"), fields.items(), count, depth)
         if kind is list and value:
             items, count = without_mark(value)
-            return _grid(items, count, self.is_exact) or self.group(
+            frame = frame_size(value)
+            return _grid(items, count, self.is_exact, frame) or self.group(
                 counted(count, "item"), ((None, item) for item in items), count, depth
             )
         if (own := None if kind in ATOMS else fields_of(value)) is not None:
@@ -200,7 +201,10 @@ class _Builder:
             return self.text(value)
         if kind is float:
             return _number(value, self.is_exact or depth == 0)
-        return _frame(value) or self.picture(value) or _words(_scalar(value))
+        shown = _frame(value) or self.picture(value)
+        if shown is None and is_frame(value):  # of a class without HTML
+            return self.one(self.mask(preview(value)), depth)
+        return shown or _words(_scalar(value))
 
     def text(self, value: str) -> Shown:
         """A text among other values: its beginning in one line, and ``all`` of it if it has more."""
@@ -277,11 +281,16 @@ def text_among(text: str) -> str:
     return text if _PREVIEW.fullmatch(text) else f'"{line(text, LONGEST_AMONG)}"'
 
 
-def _grid(rows: list[Value], count: int, is_exact: bool = False) -> Shown | None:
+def _grid(
+    rows: list[Value], count: int, is_exact: bool = False, frame: FrameSize | None = None
+) -> Shown | None:
     """A table, if ``rows`` are flat objects with mostly the same keys, as far as the first ones
-    tell; else None. ``count``: the number of all rows, of which ``rows`` may be the first ones."""
+    tell; else None. ``count``: the number of all rows, of which ``rows`` may be the first ones.
+    ``frame``: the size of the frame whose rows they are; default None: they are of a list."""
     first = rows[:MOST_ITEMS]
-    if len(rows) < 2 or not all(type(row) is dict and row and len(row) <= 40 for row in first):
+    if (len(rows) < 2 and frame is None) or not all(
+        type(row) is dict and row and len(row) <= 40 for row in first
+    ):
         return None
     if any(
         type(key) is not str or type(cell) in (dict, list)
@@ -298,11 +307,18 @@ def _grid(rows: list[Value], count: int, is_exact: bool = False) -> Shown | None
     )
     return {
         "kind": "grid",
-        "title": counted(count, "row"),
+        "title": counted(count, "row") if frame is None else _frame_title(frame),
         "columns": tuple(line(key, 60) for key in kept),
         "rows": cells_of,
-        "more": _left_out(count - len(first), len(columns) - len(kept)),
+        "more": _left_out(
+            count - len(first), len(columns) - len(kept) + (frame.columns_left if frame else 0)
+        ),
     }
+
+
+def _frame_title(size: FrameSize) -> str:
+    width = "" if size.columns is None else f" × {counted(size.columns, 'column')}"
+    return f"{size.kind} · {counted(size.rows, 'row')}{width}"
 
 
 def _left_out(rows: int, columns: int) -> str:
@@ -323,7 +339,7 @@ def _frame(value: Value) -> Shown | None:
         if kind is not getattr(sys.modules.get(library), "DataFrame", None):
             continue
         count, columns = value.shape
-        title = f"DataFrame · {counted(count, 'row')} × {counted(columns, 'column')}"
+        title = _frame_title(FrameSize("DataFrame", count, columns))
         try:
             few = value.head(MOST_FRAME_ROWS)
             few = few.iloc[:, :MOST_COLUMNS] if library == "pandas" else few[:, :MOST_COLUMNS]

@@ -113,7 +113,7 @@ def test_a_value_that_no_call_needs_is_not_read(path: Path) -> None:
     assert lost.value.code == "journal.lost-value"
     assert run.warnings == (), "nothing is made again after the end"
     assert run.stores["second"] is session.got[0]
-    assert "1,500,000 × 1" in run._repr_mimebundle_()["text/html"]
+    assert "1,500,000 rows × 1 column" in run._repr_mimebundle_()["text/html"]
 
 
 def test_the_bytes_that_are_read_are_those_of_the_value_that_is_needed(path: Path) -> None:

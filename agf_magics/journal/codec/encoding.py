@@ -18,6 +18,7 @@ from ...compat.imports import for_the_person
 from ...text.length import ATOMS, weigh
 from ...text.raised import describe_exception
 from ...values.opaque import describe_array, describe_scalar, fields_of
+from ...values.tables.first_rows import first_rows, frame_size
 from ...values.unread import Unread
 from ...values.value import Value
 from .json_texts import LONG, encode, encode_large
@@ -37,6 +38,9 @@ PREVIEWED = 200
 
 SHARING = 20
 """The number of fields that share the parts of a preview; those after them get what is left."""
+
+MOST_IN_CELL = 10
+"""The number of parts of a value in a cell of a data frame."""
 
 CUT = "…"
 """The name of the mark in an object that was cut."""
@@ -112,8 +116,9 @@ def encode_value(value: Value, most: int) -> EncodedValue:
 
 
 def preview(value: Value, levels: int = 6, parts_left: list[int] | None = None) -> Value:
-    """``value`` as JSON for display: its first parts; opaque parts as the names of their classes. A
-    list or an object that is cut ends with a mark that says so (`without_mark`). ``levels``: the number
+    """``value`` as JSON for display: its first parts; a data frame as its first rows (`first_rows`);
+    other opaque parts as the names of their classes. A list or an object that is cut ends with a mark
+    that says so (`without_mark`). ``levels``: the number
     of levels that are shown. ``parts_left``: a list of one number, the parts that may still be shown,
     which the recursion counts down; default None: `PREVIEWED`."""
     parts_left = [PREVIEWED] if parts_left is None else parts_left
@@ -137,7 +142,15 @@ def preview(value: Value, levels: int = 6, parts_left: list[int] | None = None) 
         return text[:2_000]
     if is_open and (fields := fields_of(value)) is not None:
         return preview(fields, levels, parts_left)
+    if is_open and (rows := first_rows(value, parts_left[0], _cell)) is not None:
+        parts_left[0] -= sum(map(len, rows[:-1])) if type(rows) is list else 0
+        return rows
     return f"⟨{kind.__name__}{_extent(value, kind)}⟩"
+
+
+def _cell(value: Value) -> Value:
+    """The preview of a cell of a data frame, which may be any object."""
+    return preview(value, 2, [MOST_IN_CELL])
 
 
 def _first_items(value: list[Value], levels: int, parts_left: list[int]) -> list[Value]:
@@ -169,11 +182,13 @@ def _mark(missing: int, count: int) -> str:
 
 def without_mark(value: Value) -> tuple[Value, int]:
     """A list or an object of a preview without the mark that it was cut, and how many parts there
-    were before.
+    were before: of a data frame, the number of its rows.
 
     >>> without_mark([1, 2, "⟨498 more of 500⟩"]), without_mark({"a": 1})
     (([1, 2], 500), ({'a': 1}, 1))
     """
+    if (size := frame_size(value)) is not None:
+        return value[:-1], size.rows
     is_list = type(value) is list
     last = (value[-1] if is_list else value.get(CUT)) if value else None
     mark = MARK.fullmatch(last) if type(last) is str else None
@@ -197,7 +212,7 @@ def _extent(value: Any, kind: type) -> str:
     unknown."""
     if kind in (list, dict):
         return f" of {len(value):,}"
-    if kind.__module__.split(".")[0] in ("numpy", "pandas", "polars"):
+    if kind.__module__.split(".")[0] in ("numpy", "pandas", "polars", "pyarrow"):
         shape = getattr(value, "shape", None)
         if type(shape) is tuple and shape:
             return " " + " × ".join(f"{n:,}" for n in shape)

@@ -349,8 +349,9 @@ class Replay:
     ) -> str:
         # Another model may have been asked: only the messages to the model count.
         named = "" if kind == "model" and self._match is None else name
-        key = f"{'asks' if asks else ''} {kind} {encode(named)} {json.dumps(arguments, sort_keys=True)}"
-        return key if contents is None else f"{key} {contents}"
+        # Not by the preview of arguments with a digest: another version writes another preview.
+        which = contents or json.dumps(arguments, sort_keys=True) + " " * (contents is not None)
+        return f"{'asks' if asks else ''} {kind} {encode(named)} {which}"
 
     def absent(self, asked: AskedCall) -> StepError:
         """The error for a call that is not in the file, with the nearest one that is."""

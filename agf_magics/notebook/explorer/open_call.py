@@ -8,14 +8,20 @@ from typing import Any, NamedTuple
 from ...catalog import Registry
 from ...flow.step_path import format_path
 from ...journal.records.records import Record
+from ...lifecycle.input.fields import fields_of
 from ...lifecycle.past.find_call import find_call
 from ...lifecycle.past.past_run import find_past_run
 from ...pictures.plain import line
 from ...pictures.value_line import value_line
 from ...text.diagnostics import DefinitionError
+from ...values.tables.first_rows import frame_size
+from ...values.value import Value
 
 ARGUMENTS = "arguments"
 """The name of the variable, unless a person gives another one."""
+
+MOST_NAMED = 5
+"""The most arguments that are named because only their first rows are known."""
 
 
 class Opened(NamedTuple):
@@ -42,13 +48,10 @@ def open_call(
     # The name comes from the journal, which may be a stranger's: it is used only if it names a tool.
     if record.name not in registry.tools:
         raise DefinitionError(registry.tools.missing(record.name, None, "flow.unknown-tool"))
-    note = (
-        ""
-        if record.arguments.whole
-        else "some of the arguments are only previews: a secret, or a value that is not JSON"
-    )
-    shell.user_ns[name] = record.arguments_shown
-    shown = value_line(record.arguments_shown, 200)
+    arguments = record.arguments_shown
+    note = "" if record.arguments.whole else _note(arguments)
+    shell.user_ns[name] = arguments
+    shown = value_line(arguments, 200)
     return Opened(
         name,
         line(format_path(record.at), 100),
@@ -56,6 +59,16 @@ def open_call(
         _calling(record, name, shell.user_ns, registry),
         note,
     )
+
+
+def _note(arguments: Value) -> str:
+    """Why the variable has not all of the arguments."""
+    note = "some of the arguments are only previews: a secret, or a value that is not JSON"
+    frames = [key for key, value in fields_of(arguments).items() if frame_size(value) is not None]
+    if frames:
+        named = " and ".join(line(repr(key), 60) for key in frames[:MOST_NAMED])
+        note += f"; of {named}, the variable has the first rows as a list"
+    return note
 
 
 def _calling(record: Record, name: str, names: Mapping[str, Any], registry: Registry) -> str:
