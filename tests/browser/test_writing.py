@@ -180,7 +180,8 @@ NOTE_WAIT = """() => {
   node.addEventListener("keydown", () => { typed = performance.now(); window.agfWaits = []; }, true);
   new MutationObserver(() => {
     for (const mark of node.querySelectorAll(".agf-problem")) {
-      if (!window.agfWaits.some(([text]) => text === mark.textContent)) window.agfWaits.push([mark.textContent, performance.now() - typed]);
+      const text = mark.textContent, { agfWaits: waits } = window;
+      if (!waits.some(([other]) => other === text)) waits.push([text, performance.now() - typed]);
     }
   }).observe(node, { subtree: true, childList: true, attributes: true });
 }"""
