@@ -172,3 +172,30 @@ def test_a_cell_that_was_edited_while_another_client_ran_something_is_underlined
     assert page.cell(1).locator(".agf-problem").count() == 0
     (page.lab.folder / "writing.gate").write_text("open")
     page.cell(1).locator(".agf-problem").filter(has_text="tol").wait_for()
+
+
+NOTE_WAIT = """() => {
+  const { node } = window.jupyterapp.shell.currentWidget.content.widgets[1];
+  let typed = 0;
+  node.addEventListener("keydown", () => { typed = performance.now(); window.agfWaits = []; }, true);
+  new MutationObserver(() => {
+    for (const mark of node.querySelectorAll(".agf-problem")) {
+      const text = mark.textContent, { agfWaits: waits } = window;
+      if (!waits.some(([other]) => other === text)) waits.push([text, performance.now() - typed]);
+    }
+  }).observe(node, { subtree: true, childList: true, attributes: true });
+}"""
+"""Keeps each underlined text with the milliseconds since the last key."""
+
+
+def test_a_word_is_underlined_when_it_is_written(opened: Open) -> None:
+    page = opened(SETUP, "")
+    page.run(0)
+    page.type(1, "%%pipeline\npipeline: p\nsteps:\n- tol: 1\n- tool: {name: fets")
+    page.page.evaluate(NOTE_WAIT)
+    page.press("h", "}")
+    page.wait("window.agfWaits?.some(([text]) => text.includes('fetsh'))")
+    (first, _), *_, (last, wait) = page.page.evaluate("window.agfWaits")
+    assert (first, "fetsh" in last, wait >= 1200) == ("tol", True, True)
+    page.press("i", "ArrowUp")
+    page.cell(1).locator(".agf-problem").filter(has_text="i").wait_for()

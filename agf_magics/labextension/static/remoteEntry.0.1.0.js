@@ -231,6 +231,7 @@
 
   const TARGET = 'agf-magics.problems';
   const PAUSE = 400; // milliseconds after the last key
+  const CALM = 1200; // milliseconds after the last key in which the line of the cursor counts as half written
   const PATIENCE = 5000; // milliseconds for an answer
   const MOST_TEXT = 50000; // as in the kernel
   const CLIENT = crypto.getRandomValues(new Uint32Array(2)).join('-'); // an answer goes to all pages of a kernel
@@ -329,20 +330,44 @@
       constructor(view) {
         this.view = view;
         this.version = 0;
-        this.wasEdited = this.isAsking = false;
+        this.wasEdited = this.isAsking = this.isTyping = false;
+        this.problems = null; // of the present text; null: not known
         writers.add(this);
         this.schedule(); // the kernel of an opened notebook may have been there before
       }
 
       update(update) {
-        if (!update.docChanged) return;
+        if (!update.docChanged) {
+          // The view takes no changes while it is told of one.
+          if (this.isHeld && (update.selectionSet || update.focusChanged)) queueMicrotask(() => this.show());
+          return;
+        }
         this.version += 1;
         this.wasEdited = true;
+        this.problems = null;
+        this.isHeld = false;
+        this.isTyping = update.transactions.some((one) => one.isUserEvent('input.type') || one.isUserEvent('delete'));
+        clearTimeout(this.calm);
+        this.calm = setTimeout(() => {
+          this.isTyping = false;
+          if (this.isHeld) this.show();
+        }, CALM);
         this.schedule();
+      }
+
+      /* A problem in the line of the cursor waits: who types has written half a word, or has not closed a bracket yet. */
+      show() {
+        if (this.isClosed || !this.problems) return;
+        const { hasFocus, state } = this.view;
+        const line = this.isTyping && hasFocus ? state.doc.lineAt(state.selection.main.head) : { from: -1, to: -1 };
+        const shown = this.problems.filter(({ start, end }) => line.to < start || end < line.from);
+        this.isHeld = shown.length < this.problems.length;
+        this.view.dispatch({ effects: found.of(shown) });
       }
 
       destroy() {
         clearTimeout(this.timer);
+        clearTimeout(this.calm);
         writers.delete(this);
         this.isClosed = true;
       }
@@ -374,7 +399,10 @@
         this.isOwed = answer === undefined && kernel.status !== 'idle';
         const problems = answer?.problems ?? [];
         if (version !== this.version) this.schedule();
-        else this.view.dispatch({ effects: found.of(this.wasEdited ? problems : problems.map(untouched).filter(Boolean)) });
+        else {
+          this.problems = this.wasEdited ? problems : problems.map(untouched).filter(Boolean);
+          this.show();
+        }
       }
     }
 
