@@ -439,8 +439,9 @@ def _step(row: Row, answers: ReportAnswers) -> Iterator[str]:
     if facts["session"] and (session := answers.ask("session", step=row.id)) is not None:
         yield "<h4>Conversation</h4>"
         yield from map(message_html, session["messages"])
-        for numbers, _ in session["sessions"][1:]:
-            answers.ask("session", step=row.id, index=numbers)
+        for numbers, *_ in session["sessions"]:
+            if numbers != session["index"]:
+                answers.ask("session", step=row.id, index=numbers)
     elif facts["many"] and not facts.get("note"):
         yield from _calls_of_step(row, answers.calls(row.id))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import threading
 from itertools import count
 from typing import Any
@@ -300,3 +301,63 @@ def test_tokens_and_cost_are_in_rows_panel_and_header_while_a_run_goes_on(opened
             )
         assert len({bar.bounding_box()["width"] for bar in bars.locator("u").all()}) > 1  # type: ignore[index]
         assert not page.errors
+
+
+FRUITS = """%load_ext agf_magics
+%config AgfMagics.journal = "sessions.sqlite"
+import asyncio, os
+import agf_magics as agf
+from pydantic_ai.models.function import FunctionModel
+
+async def talk(messages, info):
+    name = messages[0].parts[-1].content.split()[-1]
+    yield f"About {name}: "
+    if name == "fig":
+        raise ValueError("the service is down")
+    while name in ("plum", "kiwi") and not os.path.exists("told-" + name):
+        await asyncio.sleep(0.05)
+        yield "word "
+    yield "done."
+
+agf.registry.choose(FunctionModel(stream_function=talk, model_name="figs"))"""
+SESSIONS = """%%pipeline --run
+pipeline: fruits
+steps:
+- for_each:
+    items: [pear, fig, plum, kiwi]
+    on_error: continue
+    do: {agent: {prompt: "Write about a {item}", output: said}}
+    collect: {transform: {value: pipe}}"""
+CHOSEN = "select.selectedOptions[0].textContent"
+
+
+def test_the_conversation_that_arrives_is_shown_until_a_person_chooses_another(opened: Open, lab: Lab) -> None:
+    page = opened(FRUITS, SESSIONS)
+    page.run_all(wait=False)
+    explorer = page.explorer(1)
+    explorer.locator(".row", has_text=re.compile("About (plum|kiwi)")).first.wait_for()
+    panel = page.open_step(1, "Write about")
+    chosen = panel.locator("select[aria-label=Session]")
+    panel.locator(".said:has-text('arriving')").wait_for()
+    shown = chosen.evaluate(f"select => {CHOSEN}")
+    assert shown in ("#2 · ▶ running", "#3 · ▶ running")
+    names = {"#2": "plum", "#3": "kiwi"}
+    (other,) = names.keys() - {shown[:2]}
+    panel.locator(f".said.model:has-text('About {names[shown[:2]]}')").wait_for()
+    options = ["#0 · ✓ ok", "#1 · ✗ failed", "#2 · ▶ running", "#3 · ▶ running"]
+    page.wait(f"JSON.stringify([...{SELECT}.options].map(option => option.text)) === JSON.stringify(it)", options)
+    page.picture("sessions-running", 1)
+    (lab.folder / f"told-{names[shown[:2]]}").touch()  # the next one that arrives follows
+    page.wait(f"{SELECT}.selectedOptions[0].text === it", f"{other} · ▶ running")
+    panel.locator(f".said.model:has-text('About {names[other]}')").wait_for()
+    chosen.select_option(label="#0 · ✓ ok")
+    panel.locator(".said.model:has-text('About pear: done.')").wait_for()
+    (lab.folder / f"told-{names[other]}").touch()
+    page.finished()
+    page.wait(f"{SELECT}?.options.length === 4 && [...{SELECT}.options].every(option => !option.text.includes('▶'))")
+    explorer.locator(".said.model:has-text('About pear: done.')").wait_for()  # as the person has chosen
+    page.picture("sessions-ended", 1)
+    assert not page.errors
+
+
+SELECT = f"{EXPLORERS}.map(root => root.querySelector('select[aria-label=Session]')).find(Boolean)"

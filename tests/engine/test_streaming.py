@@ -17,6 +17,7 @@ import agf_magics as agf
 from agf_magics.engine.run_options import RunOptions
 from agf_magics.flow.progress import events as ev
 from agf_magics.flow.progress.progress import Progress
+from agf_magics.flow.progress.rows import Arriving
 from agf_magics.journal.secrets.masking import Secrets
 from agf_magics.lifecycle.launch.launch import prepare_run
 from agf_magics.pictures.pages.parts import progress_text
@@ -299,18 +300,30 @@ def test_a_row_has_the_parts_of_the_reply_that_arrives_and_none_of_a_complete_on
     assert row.arriving is None
 
 
-def test_a_row_keeps_the_end_of_a_long_reply_and_one_of_several_concurrent_ones() -> None:
+def test_a_row_keeps_the_end_of_a_long_reply_and_shows_the_first_of_several_concurrent_ones() -> None:
     progress = session()
     row = progress.row(AT)
     progress.apply(text("a" * 3_000))
     progress.apply(text("b" * 3_000))
-    progress.apply(text("another", index=1))
+    progress.apply(text("the other, ", index=1))
     assert row.arriving.parts == {"text": "a" * 1_000 + "b" * 3_000}
     progress.apply(ev.StepFailed(AT, 0.0, ValueError("no")))
-    progress.apply(text("another", index=1))
-    assert row.arriving.parts == {"text": "another"}
+    progress.apply(text("whole", index=1))
+    assert row.arriving.parts == {"text": "the other, whole"}
     progress.apply(text("again", index=1, attempt=2))
     assert row.arriving.parts == {"text": "again"}
+
+
+def test_a_row_keeps_a_bounded_number_of_replies_and_rather_those_that_still_arrive() -> None:
+    progress = session()
+    row = progress.row(AT)
+    for index in range(Arriving.MOST):
+        progress.apply(text("first", index=index))
+    progress.apply(text("one too many", index=99))
+    assert len(row.replies) == Arriving.MOST
+    progress.apply(ev.StepFailed((*AT[:2], 3), 0.0, ValueError("no")))
+    progress.apply(text("has room", index=99))
+    assert [at[-1] for at in row.replies] == [*range(3), *range(4, Arriving.MOST), 99]
 
 
 def test_a_reply_cannot_write_into_the_page() -> None:

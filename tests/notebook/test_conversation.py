@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Sequence
+import threading
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -233,3 +235,125 @@ def test_long_instructions_are_folded_and_secrets_in_them_masked(
     assert "Say •••" in page
     assert "tk-4711" not in page + json.dumps(messages_of(run))
     assert len(conversations_html(agf.run(CLERK, {}, registry=clerk_of([[TextPart("4")]], "x" * 90_000)))) < MOST_SAVED
+
+
+FAN = """\
+pipeline: prices
+steps:
+- for_each:
+    items: [pear, fig, plum, kiwi, nut]
+    on_error: continue
+    max_parallel: 5
+    do: {agent: {prompt: "What does one {item} cost?", identity: teller}}
+    collect: {transform: {value: pipe}}
+"""
+
+
+class Teller:
+    """Streams the replies of the agent ``teller``: about a fig none, about a nut one that is not valid, about a plum
+    and a kiwi one that goes on until it is in `told`."""
+
+    def __init__(self) -> None:
+        self.told = set[str]()
+        self.news = threading.Condition()
+        self.registry = Registry()
+        agf.model_agent("teller", model=FunctionModel(stream_function=self._say), gives=COST, max_steps=1,
+                        registry=self.registry)  # fmt: skip
+
+    async def _say(self, messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[str]:
+        name = str(messages[0].parts[-1].content).split()[-2]  # type: ignore[union-attr]
+        if name == "fig":
+            raise ValueError("no fig")
+        yield '{"cost": '
+        while name in ("plum", "kiwi") and name not in self.told:
+            yield " "
+            await asyncio.sleep(0.01)
+        yield "much" if name == "nut" else "4}"
+
+    def hear(self, event: object) -> None:
+        with self.news:
+            self.news.notify_all()
+
+    def wait_for(self, condition: Callable[[], bool]) -> None:
+        """Wait until this is true, which may be after any event of the run."""
+        with self.news:
+            assert self.news.wait_for(condition, 30)
+
+
+def sessions_of(run: AnyRun, **given: Any) -> dict[str, Any]:
+    (step,) = {id for row in run.progress.rows.values() if (id := session_of(run, row))}
+    answer: dict[str, Any] = requests_of(run)["session"]({"step": step, **given})
+    return answer | {"states": [f"#{row[0][0]} {row[1]}" for row in answer["sessions"]]}
+
+
+def arrives(run: AnyRun, number: int) -> bool:
+    """Whether the reply of a session arrives, from its beginning on."""
+    messages = sessions_of(run, index=[number])["messages"]
+    return any(message.get("arriving") and message["text"].startswith('{"cost":') for message in messages)
+
+
+def test_the_sessions_of_a_fan_out_have_their_states_and_the_one_that_gets_a_reply_is_shown(tmp_path: Path) -> None:
+    current.settings = replace(current.settings, journal=str(tmp_path / "runs.sqlite"))
+    teller = Teller()
+    run = agf.start(FAN, registry=teller.registry, stream=True, on_event=teller.hear)
+    states = ["#0 ok", "#1 failed", "#2 running", "#3 running", "#4 failed"]
+    for number in (2, 3):
+        teller.wait_for(partial(arrives, run, number))
+    teller.wait_for(lambda: sessions_of(run)["states"] == states)
+    shown = sessions_of(run)["index"]
+    (other,) = {2, 3} - {*shown}
+    for given, expected in (
+        ({"index": [0]}, [0]),  # a person has chosen it
+        ({"index": [other]}, [other]),
+        ({"index": shown, "follows": True}, shown),
+        ({"index": [0], "follows": True}, shown),  # it has ended
+    ):
+        assert sessions_of(run, **given)["index"] == expected
+    teller.told.add(("plum", "kiwi")[shown[0] - 2])
+    teller.wait_for(lambda: f"#{shown[0]} ok" in sessions_of(run)["states"])
+    assert sessions_of(run, index=shown, follows=True)["index"] == [other]
+    run.cancel()
+    with pytest.raises(agf.RunCancelled):
+        run.wait(30).result()
+    for view in (run, agf.runs(run.run_id)):
+        at_end = sessions_of(view)
+        assert at_end["index"] == [1]  # the first that failed
+        assert at_end["states"] == [*states[:2], f"#{shown[0]} ok", states[4]]
+        assert sessions_of(view, index=[0], follows=True)["index"] == [0]
+
+
+LOOKING = """\
+pipeline: prices
+steps:
+- for_each:
+    items: [pear, plum]
+    on_error: continue
+    do: {agent: {prompt: "{item}?", identity: looker}}
+    collect: {transform: {value: pipe}}
+"""
+
+
+def test_a_session_that_is_cancelled_in_a_tool_is_not_ok(tmp_path: Path) -> None:
+    current.settings = replace(current.settings, journal=str(tmp_path / "runs.sqlite"))
+    registry, looks, found = Registry(), threading.Event(), threading.Event()
+
+    @agf.tool(registry=registry)
+    async def look(fruit: str) -> str:
+        looks.set()
+        await asyncio.to_thread(found.wait)
+        return fruit
+
+    def say(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        is_plum = messages[0].parts[-1].content == "plum?"  # type: ignore[union-attr]
+        return ModelResponse([ToolCallPart("look", {"fruit": "plum"}) if is_plum else TextPart("four")])
+
+    agf.model_agent("looker", model=FunctionModel(say), tools=["look"], registry=registry)
+    run = agf.start(LOOKING, registry=registry)
+    assert looks.wait(30)
+    assert sessions_of(run)["states"] == ["#0 ok", "#1 running"]
+    run.cancel()
+    with pytest.raises(agf.RunCancelled):
+        run.wait(30).result()
+    found.set()
+    for view in (run, agf.runs(run.run_id)):
+        assert sessions_of(view)["states"] == ["#0 ok", "#1 cancelled"]

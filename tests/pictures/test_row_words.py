@@ -519,7 +519,7 @@ def test_each_part_of_a_reply_has_its_word() -> None:
     arriving = Arriving(("a",), 1)
     for part, text in (("thinking", "so"), ("text", "an"), ("call", "price("), ("text", "swer")):
         arriving.add(part, text)
-    assert tails(counted(printed=" \n", arriving=arriving)) == ("thinking: so", "answer", "calls price(")
+    assert tails(counted(printed=" \n", replies={("a",): arriving})) == ("thinking: so", "answer", "calls price(")
 
 
 def test_the_edges_that_a_walk_took_have_the_numbers_of_their_rounds() -> None:

@@ -360,8 +360,8 @@ def count_use(progress: Progress, event: ev.TokensUsed) -> None:
     progress.usage = progress.usage.plus(used)
     for row in filter(None, map(progress.rows.get, _around(key_of(event.at)))):
         row.usage = (row.usage or Usage()).plus(used)
-        if row.arriving is not None and row.arriving.at == event.at:  # the reply is now complete
-            row.arriving = None
+        if event.at in row.replies:  # the reply is now complete
+            row.replies = {at: reply for at, reply in row.replies.items() if at != event.at}
 
 
 def _around(key: Key) -> Iterator[Key]:
@@ -372,13 +372,17 @@ def _around(key: Key) -> Iterator[Key]:
 
 
 def _arrive(row: Row, event: ev.ModelText) -> None:
-    """Show a part of a reply in its row, which shows one reply at a time."""
-    arriving = row.arriving
-    if arriving is not None and arriving.at != event.at and not arriving.ended:
-        return  # another element of the fan-out is shown
-    if arriving is None or (arriving.at, arriving.attempt) != (event.at, event.attempt):
-        arriving = row.arriving = Arriving(event.at, event.attempt)
-    arriving.add(event.part, event.text)
+    """Add to a reply that arrives in a row, or begin one."""
+    reply = row.replies.get(event.at)
+    if reply is None or reply.attempt != event.attempt:
+        kept = [reply for at, reply in row.replies.items() if at != event.at]
+        if len(kept) >= Arriving.MOST:
+            kept = [reply for reply in kept if not reply.ended]
+            if len(kept) >= Arriving.MOST:
+                return
+        reply = Arriving(event.at, event.attempt)
+        row.replies = {reply.at: reply for reply in (*kept, reply)}
+    reply.add(event.part, event.text)
 
 
 def _finish(progress: Progress, at: StepPath, when: float, value: Value) -> None:
@@ -398,8 +402,8 @@ def _end_call(progress: Progress, path: StepPath, when: float) -> Row:
     row = progress.row(path)
     row.ended = _end_of(progress, row, when)
     row.reports.pop(path, None)
-    if row.arriving is not None and row.arriving.at == path:
-        row.arriving.ended = True
+    if path in row.replies:
+        row.replies[path].ended = True
     return row
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from itertools import islice
+from types import MappingProxyType
 from typing import Any
 
 from ...values.unread import read_all
@@ -47,6 +48,8 @@ class Arriving:
 
     LONGEST = 4_000
     """The number of last characters that are stored of each part."""
+    MOST = 50
+    """The number of replies that a row stores at the same time."""
 
     def __init__(self, at: StepPath, attempt: int) -> None:
         self.at = at
@@ -107,8 +110,9 @@ class Row:
     """The last failure, also one that was excused; None: nothing has failed."""
     why = ""
     """The reason of the last skip."""
-    arriving: Arriving | None = None
-    """The reply of a model that is arriving or broke off; of several, one."""
+    replies: Mapping[StepPath, Arriving] = MappingProxyType({})
+    """The replies of models that are arriving or broke off, at most `Arriving.MOST`, each with the path
+    of its request."""
     usage: Usage | None = None
     """The use of models by the step and its callees; None: no model was asked."""
     asked = ""
@@ -196,7 +200,7 @@ class Row:
             return not self.is_inner
         if not self.is_request:
             return bool(self.turns.tools)
-        return bool(self.turns.tools) or self.turns.requests > 1 or self.arriving is not None
+        return bool(self.turns.tools) or self.turns.requests > 1 or bool(self.replies)
 
     @property
     def is_request(self) -> bool:
@@ -262,6 +266,15 @@ class Row:
         if self.elements and only_call(self.step) is not None and self.elements[0].started:
             return self.elements[0]
         return self
+
+    @property
+    def arriving(self) -> Arriving | None:
+        """The reply of a model that is arriving: of several, the one that began first; else the last
+        one that broke off."""
+        replies = list(self.replies.values())
+        return next(
+            (reply for reply in replies if not reply.ended), replies[-1] if replies else None
+        )
 
     @property
     def worked(self) -> Worked | None:

@@ -26,11 +26,18 @@ def calls_of(run: Run | PastRun) -> RunCalls | None:
 def elements_of(calls: RunCalls, row: Row, flow: Flow) -> list[CallsOfElement]:
     """The elements of a fan-out, the iterations of a loop, or the sessions of a model (one outside
     of all loops); none for other steps. ``flow``: the flow that has the step."""
+    depth = element_depth(row, flow)
+    return [] if depth is None else calls.elements(row, depth)
+
+
+def element_depth(row: Row, flow: Flow) -> int | None:
+    """How many numbers an element of a step has in its flow; None for a step without elements.
+    ``flow``: the flow that has the step."""
     if not isinstance(row.step, Each | Fold | Repeat):
-        return []
+        return None
     loops = sum(
         isinstance(outer, Fold | Repeat | Walk) or (isinstance(outer, Each) and inner is outer.body)
         for outer, inner in pairwise(path_to(flow.body, row.step.id))
     )
     has_numbers = not (isinstance(row.step, Repeat) and row.step.session)
-    return calls.elements(row, loops + has_numbers)
+    return loops + has_numbers

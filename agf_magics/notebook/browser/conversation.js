@@ -1,6 +1,6 @@
 // A model's session: who said what.
 
-function conversations({ named, element, hint, details, valueElement, errorElement, markdownElement, number }) {
+function conversations({ named, element, hint, details, valueElement, errorElement, markdownElement, number, setText }) {
   return class Conversation {
     constructor(view, node, step) {
       this.view = view;
@@ -9,13 +9,25 @@ function conversations({ named, element, hint, details, valueElement, errorEleme
       this.node = node;
       this.arriving = new Map(); // the elements of the replies that arrive, by the number of their message
       this.said = new Map(); // the elements of the messages, by their JSON: those that stay are not written again
+      // Of several sessions, the one that is shown; a later view of the run shows it, too.
+      const { kept, runId } = this.state;
+      if (kept.session?.of !== `${runId} ${step}`) kept.session = { of: `${runId} ${step}` };
+      this.shown = kept.session;
+      node.append(this.body = element("div"));
       new ResizeObserver(() => view.panel.keepPlace(this.node)).observe(this.node); // its Markdown comes later
     }
 
     async fetch() {
+      const { state, step } = this, { index, isChosen } = this.shown;
+      // A session that a person has not chosen is shown until its end; then the next one that runs is.
+      const given = index && `${index}` !== this.first ? { index, ...(isChosen || !state.last.live ? {} : { follows: true }) } : {};
       let found;
-      try { found = await this.state.request("session", { step: this.step, ...(this.index ? { index: this.index } : {}) }); }
-      catch (error) { return this.node.replaceChildren(hint(error.message)); }
+      try { found = await state.request("session", { step, ...given }); }
+      catch (error) { return this.body.replaceChildren(hint(error.message)); }
+      if (`${index}` !== `${this.shown.index}`) return; // another one was chosen meanwhile
+      if (state.fixed) this.first ??= `${found.index}`; // the answer without an index
+      if (`${found.index}` !== `${index}`) this.arriving.clear();
+      this.shown.index = found.index;
       const before = this.said;
       if (found.messages.at(-1)?.arriving) this.view.panel.place.isFollowed ??= true;
       this.said = new Map(found.messages.map((message, k) => {
@@ -23,18 +35,30 @@ function conversations({ named, element, hint, details, valueElement, errorEleme
         return [key, before.get(key) ?? this.message(message, k)];
       }));
       const said = [...this.said.values()];
-      this.node.replaceChildren(this.sessions(found), ...said, found.more ? hint("… and more: run.calls has all") : "");
+      this.sessions(found);
+      this.body.replaceChildren(...said, found.more ? hint("… and more: run.calls has all") : "");
     }
 
-    // A field to choose one of several sessions.
+    // A field to choose one of several sessions, with the state of each. It stays as it is where a person has opened it.
     sessions({ sessions, total, index }) {
-      if (total < 2) return "";
+      if (total < 2) return;
       const listed = named("SessionRow", sessions);
-      const options = listed.map(({ numbers, failed }, k) => element("option", { value: k, selected: `${numbers}` === `${index}` },
-        `#${numbers.join("#")}${failed ? ` · ${number(failed)} failed` : ""}`));
-      const choose = event => { this.arriving.clear(); this.index = listed[event.target.value].numbers; this.fetch(); };
-      return element("div", {}, `one of ${number(total)} sessions: `,
-        element("select", { "aria-label": "Session", on: { change: choose } }, options));
+      this.select ??= element("select", { "aria-label": "Session", on: { change: event => this.choose(event.target.selectedIndex) } });
+      this.places = listed.map(({ numbers }) => numbers);
+      if (!this.count) this.node.prepend(element("div", {}, this.count = element("span"), this.select));
+      setText(this.count, `one of ${number(total)} sessions: `);
+      this.select.length = listed.length;
+      listed.forEach(({ numbers, state, failed }, k) => {
+        const { mark, word } = this.state.byName.get(state), calls = failed && state !== "failed" ? ` · ${number(failed)} failed call${failed === 1 ? "" : "s"}` : "";
+        setText(this.select.options[k], `#${numbers.join("#")} · ${mark} ${word}${calls}`);
+        if (`${numbers}` === `${index}`) this.select.selectedIndex = k;
+      });
+    }
+
+    choose(k) {
+      this.arriving.clear();
+      Object.assign(this.shown, { index: this.places[k], isChosen: true });
+      this.fetch();
     }
 
     message(message, k) {

@@ -1,6 +1,4 @@
-"""The calls of a step as the page of the explorer asks for them: in pages, by element, over time,
-as a conversation.
-"""
+"""The calls of a step as the page of the explorer asks for them: in pages, one in full, over time."""
 
 from __future__ import annotations
 
@@ -15,20 +13,19 @@ from ...flow.step_path import is_within
 from ...journal.records.failures import error_from
 from ...journal.records.records import Record
 from ...journal.run_calls import MOST_GROUPED, ORDERS, CallsOfElement, CallSpan, RunCalls
-from ...lifecycle.past.calls_of_run import elements_of
 from ...lifecycle.runs.live import started_at
 from ...lifecycle.runs.run import Run
 from ...pictures.amounts import duration
 from ...pictures.call_words import REQUEST, call_words
-from ...pictures.pages.wire import BarRow, DensityRow, ElementRow, SessionRow
+from ...pictures.pages.wire import BarRow, DensityRow
 from ...pictures.plain import line, plain
 from ...pictures.problems import format_exception
 from ...pictures.value_line import value_line
 from ...pictures.values import value_json
-from .arguments import calls_or_refuse, flow_of, natural, naturals, row_of
+from .arguments import calls_or_refuse, natural, naturals, row_of
 from .raised_in import raised_in
 from .request_types import AnyRun, Json, Refused
-from .sessions import MOST_CALLS, arriving_json, session_json
+from .sessions import MOST_CALLS
 
 PAGE = 100
 """Calls on one page of the list."""
@@ -36,8 +33,6 @@ MOST_SPANS = 4_000
 """The most bars of a timeline; more calls are shown as a density."""
 BUCKETS = 300
 """Columns of a density."""
-MOST_SESSIONS = 500
-"""The most sessions of a step that a person can choose from."""
 MOST_ERROR = 4_000
 """The most characters of an error."""
 SHORT = 150
@@ -140,12 +135,12 @@ def _call_row(run: AnyRun, calls: RunCalls, record: Record, attempt: int, within
         "what": record.what,
         "attempt": attempt,
         "took": duration(record.seconds),
-        "input": _input(record),
-        "output": _output(record),
+        "input": input_of(record),
+        "output": output_of(record),
     }
 
 
-def _output(record: Record) -> str:
+def output_of(record: Record) -> str:
     """The result of a call as a text, or its error; for an answer of a model that asks for no tools,
     what it says."""
     if record.error is not None:
@@ -166,7 +161,7 @@ def _failure(record: Record) -> str:
     return text.removeprefix(f"{record.kind} {record.name!r} failed: ")
 
 
-def _input(record: Record) -> str:
+def input_of(record: Record) -> str:
     """The input of a call as a text; for a request to a model, the last message."""
     if record.arguments.text is None:
         return ""
@@ -187,7 +182,7 @@ def _spans(run: AnyRun, arguments: Mapping[str, Any]) -> Json:
     calls = calls_or_refuse(run)
     total = calls.count(row).total
     most = MOST_GROUPED if total > MOST_SPANS else MOST_SPANS
-    spans = [_clocked(run, span) for span in calls.spans(row, most)]
+    spans = [clocked(run, span) for span in calls.spans(row, most)]
     zero = spans[0].started if spans else 0.0
     began = round((zero - _run_began(run)) * 1e3, 1) if spans else 0.0
     if total > MOST_SPANS:
@@ -242,7 +237,7 @@ def _pauses(run: AnyRun) -> Pauses:
 Timed = TypeVar("Timed", CallSpan, CallsOfElement)
 
 
-def _clocked(run: AnyRun, timed: Timed) -> Timed:
+def clocked(run: AnyRun, timed: Timed) -> Timed:
     """``timed`` with its times moved: the pauses of the run before them are taken out."""
     pauses = _pauses(run)
     return timed._replace(
@@ -276,62 +271,7 @@ def _most_at_a_time(spans: Sequence[CallSpan]) -> int:
     return max(1, *accumulate(change for _, change in changes))
 
 
-def _elements(run: AnyRun, arguments: Mapping[str, Any]) -> Json:
-    """The elements of a fan-out or the iterations of a loop, failed ones first, page by page. Each has
-    the input of its first call and the result of its last one."""
-    row = row_of(run, arguments)
-    calls = calls_or_refuse(run)
-    offset = natural(arguments.get("offset"))
-    elements = sorted(
-        elements_of(calls, row, flow_of(run, row)),
-        key=lambda element: (not element.last_failed, element.numbers),
-    )
-    page = [_clocked(run, element) for element in elements[offset : offset + PAGE]]
-    shown = calls.numbered([number for element in page for number in (element.first, element.last)])
-    texts = {calls.number(record): (_input(record), _output(record)) for record in shown}
-    rows = [
-        ElementRow(
-            numbers=list(element.numbers),
-            calls=element.calls,
-            failed=element.failed,
-            is_failed=element.last_failed,
-            took=duration(element.ended - element.started),
-            output=texts.get(element.last, ("", ""))[1],
-            input=texts.get(element.first, ("", ""))[0],
-        )
-        for element in page
-    ]
-    return {"total": len(elements), "offset": offset, "page": PAGE, "rows": rows}
-
-
-def _session(run: AnyRun, arguments: Mapping[str, Any]) -> Json:
-    """The conversation of a model's session; of several sessions, the one with ``index``, else the
-    first one."""
-    row = row_of(run, arguments)
-    calls = calls_or_refuse(run)
-    sessions = elements_of(calls, row, flow_of(run, row))
-    index = naturals(arguments.get("index")) or (sessions[0].numbers if sessions else ())
-    listed = [
-        SessionRow(list(session.numbers), session.failed) for session in sessions[:MOST_SESSIONS]
-    ]
-    requests = [call for call in running_calls(run, row, index) if call.kind == "model"]
-    conversation = session_json(calls, row, index, requests[:1])
-    conversation["messages"] += arriving_json(run, row, index)
-    return {
-        **conversation,
-        "index": list(index),
-        "sessions": listed,
-        "total": len(sessions),
-    }
-
-
-CALL_REQUESTS = {
-    "calls": _calls,
-    "call": _call,
-    "spans": _spans,
-    "elements": _elements,
-    "session": _session,
-}
+CALL_REQUESTS = {"calls": _calls, "call": _call, "spans": _spans}
 
 
 def running_calls(

@@ -49,6 +49,7 @@ from ...text.source import Span
 from ...values.value import Value
 from .arguments import linked_within, natural, row_of, texts_of
 from .calls import CALL_REQUESTS, MOST_ERROR, call_rows, running_calls
+from .elements import ELEMENT_REQUESTS
 from .evaluations import answer_evaluations
 from .forecasts import answer_moment, answer_moments, answer_stale
 from .raised_in import raised_in
@@ -400,6 +401,7 @@ REQUESTS: Mapping[str, Callable[[AnyRun, Mapping[str, Any]], Json]] = {
     "table": table_page,
     "label": label_row,
     **CALL_REQUESTS,
+    **ELEMENT_REQUESTS,
     "evaluations": answer_evaluations,
     "stale": answer_stale,
     "moments": answer_moments,

@@ -178,21 +178,20 @@ def _thinking(kept: object) -> str:
 
 def arriving_json(run: AnyRun, row: Row, index: tuple[int, ...]) -> list[Json]:
     """The replies that a session is receiving now. ``index``: only of the session with these numbers."""
-    replies = []
+    shown = []
     for inner in list(run.progress.rows.values()):
-        arriving = inner.arriving
-        if arriving is None or arriving.ended or not is_within(inner.key, row.key):
-            continue
-        numbers = tuple(part for part in arriving.at if isinstance(part, int))
-        if numbers[: len(index)] != index:
-            continue
-        parts = {
-            name: plain(run.secrets.text(text), MOST_TEXT)
-            for name, text in arriving.parts.copy().items()
-        }
-        calls = [{"tool": line(parts["call"], 200)}] if "call" in parts else []
-        replies.append({**parts, "who": "model", "arriving": True, "calls": calls})
-    return replies
+        replies = inner.replies.values() if is_within(inner.key, row.key) else ()
+        for reply in replies:
+            numbers = tuple(part for part in reply.at if isinstance(part, int))
+            if reply.ended or numbers[: len(index)] != index:
+                continue
+            parts = {
+                name: plain(run.secrets.text(text), MOST_TEXT)
+                for name, text in reply.parts.copy().items()
+            }
+            calls = [{"tool": line(parts["call"], 200)}] if "call" in parts else []
+            shown.append({**parts, "who": "model", "arriving": True, "calls": calls})
+    return shown
 
 
 def _used(usage: object) -> str:

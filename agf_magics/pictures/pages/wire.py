@@ -157,6 +157,8 @@ class SessionRow(NamedTuple):
 
     numbers: list[int]
     """The numbers of the elements that lead to the session."""
+    state: str
+    """``running``, ``ok``, ``failed`` or ``cancelled``."""
     failed: int
     """How many calls of the session failed."""
 
