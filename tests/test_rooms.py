@@ -59,8 +59,8 @@ MAY: dict[str, tuple[str, ...]] = {
         *("lifecycle", "commands", "version"),
     ),
     "mcp": (
-        *("compat", "text", "values", "schemas", "flow", "catalog", "languages", "limits", "engine", "settings"),
-        *("pictures", "workers", "lifecycle", "commands", "editor", "version"),
+        *("compat", "text", "values", "schemas", "flow", "catalog", "languages", "limits", "journal", "engine"),
+        *("settings", "pictures", "workers", "lifecycle", "commands", "editor", "version"),
     ),
     "command_line": ("",),
     "notebook": ("",),

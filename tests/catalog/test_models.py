@@ -460,3 +460,43 @@ def test_impossible_numbers_of_tokens_are_no_numbers(tokens: int) -> None:
     reply, _ = ask(Raw(json.dumps(body), headers={"Content-Type": "application/json"}))
     assert reply["text"] == "hi"
     assert 0 <= reply["usage"]["input"] < 10**12
+
+
+# --- by what its results are found again ---
+
+SERVERS = [
+    ("openai:gpt-4o", {"OPENAI_BASE_URL": "https://gateway.example/v1"}),
+    ("openai-chat:gpt-4o", {"OPENAI_BASE_URL": "https://gateway.example/v1"}),
+    ("gpt-4o", {"OPENAI_BASE_URL": "https://gateway.example/v1"}),
+    ("anthropic:claude", {"ANTHROPIC_BASE_URL": "https://gateway.example"}),
+    ("google:gemini", {"GOOGLE_GEMINI_BASE_URL": "https://gateway.example"}),
+    ("google-vertex:gemini", {"GOOGLE_CLOUD_LOCATION": "europe-west1"}),
+    ("ollama:qwen", {"OLLAMA_BASE_URL": "http://other:11434/v1"}),
+    ("azure:gpt-4o", {"AZURE_OPENAI_ENDPOINT": "https://one.example"}),
+    ("azure:gpt-4o", {"OPENAI_API_VERSION": "2025-01-01"}),
+    ("bedrock:nova", {"AWS_REGION": "eu-central-1"}),
+    ("groq:llama", {"GROQ_BASE_URL": "https://gateway.example"}),
+    ("cohere:command", {"CO_BASE_URL": "https://gateway.example"}),
+]
+
+
+@pytest.mark.parametrize(("name", "variables"), SERVERS, ids=str)
+def test_a_model_of_another_server_has_another_address(
+    name: str, variables: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = Model(name).address
+    for variable, value in variables.items():
+        monkeypatch.setenv(variable, value)
+    assert Model(name).address != before
+    monkeypatch.setenv("OTHER_BASE_URL", "https://other.example")
+    monkeypatch.setenv("OPENAI_API_KEY", "a-key")
+    after = Model(name).address
+    assert after is not None
+    assert after.endswith("".join(variables.values()))
+    assert "a-key" not in after
+
+
+def test_an_address_that_is_given_hides_those_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = Model("openai:m", "http://localhost:8000/v1").address
+    monkeypatch.setenv("OPENAI_BASE_URL", "https://gateway.example/v1")
+    assert Model("openai:m", "http://localhost:8000/v1").address == before == "openai:m http://localhost:8000/v1"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
@@ -152,7 +153,7 @@ def test_arguments_with_a_key_twice_are_refused_and_not_the_last_one_taken() -> 
     [
         (NUMBER, {"answer": 5}, {"answer": 5}),
         (OBJECT, {"answer": 5}, {"answer": {"answer": 5}}),
-        (NUMBER, {"x": 5}, {"answer": None}),
+        (NUMBER, {"x": 5}, {"answer": {"x": 5}}),
         (NUMBER, "[5]", {}),
     ],
 )
@@ -293,3 +294,28 @@ def test_a_reply_is_no_answer(case: str) -> None:
         sent.read()
     assert (refused.value.code, refused.value.diagnostic.message) == (code, message)
     assert refused.value.used == NO_TOKENS
+
+
+OBJECT_OR_NULL = {"anyOf": [{"type": "object", "required": ["name"]}, {"type": "null"}]}
+
+UNWRAPPED: list[tuple[Any, Any, Any]] = [
+    (OBJECT_OR_NULL, {"answer": {"name": "fig"}}, {"name": "fig"}),
+    (OBJECT_OR_NULL, {"answer": None}, None),
+    (OBJECT_OR_NULL, {"name": "fig"}, {"name": "fig"}),
+    (OBJECT_OR_NULL, {"answer": 1, "name": "fig"}, {"answer": 1, "name": "fig"}),
+    (OBJECT_OR_NULL, {}, {}),
+    (NUMBER, {"answer": 5}, 5),
+    (NUMBER, {"result": 5}, {"result": 5}),
+    ({}, {"answer": [1]}, [1]),
+    (OBJECT, {"answer": 5}, {"answer": 5}),
+]
+
+
+@pytest.mark.parametrize(("schema", "arguments", "answer"), UNWRAPPED, ids=str)
+def test_only_the_object_that_was_asked_for_is_taken_off_an_answer(schema: Any, arguments: Any, answer: Any) -> None:
+    request = offering(schema=schema, tools=())
+    reply = Sent([call("final_answer", arguments)], request=request).read()
+    assert reply["answer"] == answer
+    if arguments:
+        written = Sent(json.dumps(arguments), request=request).read()
+        assert json.loads(written["text"]) == answer

@@ -3,13 +3,18 @@ results."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import agf_magics as agf
 from agf_magics import StepError
+from agf_magics.mcp.client.connecting import Address, Command
+from agf_magics.mcp.client.results import links
 from agf_magics.settings.settings import current
 from tests.mcp.servers import call, marks, program
 
@@ -97,3 +102,84 @@ def test_a_call_during_which_the_server_ended_is_asked_for(mark: Path) -> None:
     for run in (agf.run(flow, raises=False), agf.resume("dies", raises=False)):
         assert (run.status, run.error.code) == ("waiting", "step.unknown-outcome")
     assert agf.resume("dies", answer={"result": "it died"}).output == "it died"
+
+
+OTHER_TARGETS = {
+    "other words": {"words": ("other",)},
+    "another variable": {"env": {"PLACE": "b"}},
+    "another value of a named variable": {"env": {"PLACE": "$PLACE_OF_TEST"}},
+    "no variable": {"env": {}},
+}
+
+
+@pytest.mark.parametrize("other", OTHER_TARGETS.values(), ids=OTHER_TARGETS.keys())
+def test_a_result_of_another_server_with_the_same_name_is_not_reused(
+    mark: Path, other: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def connect_to(words: tuple[str, ...] = (), env: Mapping[str, str] | None = None) -> None:
+        variables = {"PLACE": "a", "MARK": str(mark)} if env is None else {"MARK": str(mark), **env}
+        agf.mcp.connect("quick", command=program("quick", *words), env=variables, trust=True)
+
+    monkeypatch.setenv("PLACE_OF_TEST", "c")
+    connect_to()
+    agf.run(ADD)
+    connect_to(**other)
+    assert agf.run(ADD, reuse=True).output == "3"
+    assert marks(mark) == ["add", "add"]
+    connect_to(**other)
+    assert agf.run(ADD, reuse=True).output == "3"
+    assert marks(mark) == ["add", "add"]
+
+
+ADDRESSES = [
+    Address("https://a.example/mcp"),
+    Address("https://b.example/mcp"),
+    Address("https://a.example/mcp", {"X-Tenant": "one"}),
+    Address("https://a.example/mcp", {"X-Tenant": "$TENANT_OF_TEST"}),
+    Address("https://a.example/mcp", signs_in=True),
+    Command(["python", "server.py"]),
+    Command(["python", "server.py"], {"X-Tenant": "one"}),
+    Command(["python", "server.py", "x"]),
+]
+
+
+def test_each_target_has_a_digest_of_its_own_that_shows_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TENANT_OF_TEST", "two")
+    digests = [target.prepare("s", print).digest for target in ADDRESSES]
+    monkeypatch.setenv("TENANT_OF_TEST", "three")
+    digests.append(ADDRESSES[3].prepare("s", print).digest)
+    assert len(set(digests)) == len(digests)
+    assert all(digest is not None and len(digest) == 64 for digest in digests)
+    # Made with the key of this user: nobody else can compare a guess with it.
+    assert digests[0] != hashlib.sha256(json.dumps(["https://a.example/mcp", {}, False]).encode()).hexdigest()
+
+
+def test_without_a_key_of_the_user_no_result_of_a_server_is_reused(
+    mark: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "file"))
+    connect(mark, trust=True)
+    agf.run(ADD)
+    assert agf.run(ADD, reuse=True).output == "3"
+    assert marks(mark) == ["add", "add"]
+
+
+ODD_PARTS: list[Any] = [
+    {"type": "link", "text": "Home"},
+    {"type": "link", "uri": None},
+    {"type": "link", "uri": 5},
+    {"type": "link", "uri": ["memo://a"]},
+    {"type": ["link"], "uri": "memo://b"},
+    {"uri": "memo://c"},
+    {},
+    [{"type": "link", "uri": "memo://d"}],
+    "link",
+    None,
+]
+
+
+@pytest.mark.parametrize("value", [ODD_PARTS, *ODD_PARTS, {"type": "link", "uri": "memo://e"}], ids=str)
+def test_an_object_that_only_looks_like_a_link_links_to_nothing(value: Any) -> None:
+    assert links(value) == [] or value == [{"type": "link", "uri": "memo://d"}]
+    assert links([*ODD_PARTS, {"type": "link", "uri": "memo://f"}]) == ["memo://f"]

@@ -31,6 +31,17 @@ _ADDRESSES = {
     "google": ("GOOGLE_GEMINI_BASE_URL",),
     "ollama": ("OLLAMA_BASE_URL",),
 }
+_SERVERS = {
+    "google": ("GOOGLE_", "GEMINI_"),
+    "azure": ("AZURE_", "OPENAI_API_VERSION"),
+    "bedrock": ("AWS_", "BEDROCK_"),
+    "cohere": ("CO_",),
+    "gateway": ("PAIG_", "PYDANTIC_AI_GATEWAY_"),
+    "github": ("COPILOT_", "GITHUB_COPILOT_"),
+}
+"""The beginnings of the variables that name a provider's server, by the first word of the provider,
+if they are not the provider's name."""
+_NAMES_SERVER = re.compile(r"_(?:URL|API_BASE|ENDPOINT|HOST|REGION|LOCATION|API_VERSION|ACCOUNT)\Z")
 _QUOTES = "\"'`´“”„‘’‚«»"
 _ALMOST_SCHEME = re.compile(r"\Ahttps?:?/+")
 _LOCAL = re.compile(r"localhost|127\.[\d.]+|::1|0\.0\.0\.0")
@@ -48,6 +59,21 @@ class Proxy(NamedTuple):
     def is_wrong(self) -> bool:
         """Whether the server is on this computer, which no proxy can reach."""
         return bool(_LOCAL.fullmatch(self.host))
+
+
+def server_of(provider: str, base_url: str) -> str:
+    """The server of a model: ``base_url``, or what the environment says about it; empty: the
+    provider's own.
+
+    >>> server_of("openai", "http://localhost:8000/v1")
+    'http://localhost:8000/v1'
+    """
+    if base_url:
+        return base_url
+    provider = _protocol(provider)
+    prefixes = _SERVERS.get(provider.partition("-")[0], (f"{provider.upper()}_",))
+    names = [name for name in sorted(os.environ) if name.startswith(prefixes)]
+    return " ".join(f"{name}={os.environ[name]}" for name in names if _NAMES_SERVER.search(name))
 
 
 def server_hint(provider: str, base_url: str) -> str:

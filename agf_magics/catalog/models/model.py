@@ -19,7 +19,7 @@ from ...compat.imports import installed_only
 from ...compat.installed import missing
 from ...text.diagnostics import Diagnostic, StepError
 from ...text.suggestions import suggest
-from .connections import certificates_fault, environment_fault, socks_fault
+from .connections import certificates_fault, environment_fault, server_of, socks_fault
 from .errors import CHOOSE, INSTALL, INSTALL_ALL, KEYS, explain_failure
 from .messages import Delta, Reply, Request, Tokens
 from .model_fault import ModelFault, fault
@@ -75,7 +75,12 @@ class Model:
     @property
     def address(self) -> str | None:
         """The name and the server of the model; None for a model object that the user made."""
-        return None if self._users_model is not None else f"{self.name} {self._base_url}"
+        if self._users_model is not None:
+            return None
+        server = self._base_url
+        with suppress(ModelFault):
+            server = server_of(_split(self.name, bool(server))[0], server)
+        return f"{self.name} {server}"
 
     def ready(self, loop: Loop) -> bool:
         """Whether the model can be asked on ``loop`` without an import."""

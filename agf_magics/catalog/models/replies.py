@@ -289,4 +289,6 @@ def _unwrap_text(text: str, schema: Mapping[str, Any] | None) -> str:
 def _unwrap(answer: Value, schema: Mapping[str, Any] | None) -> Value:
     """A structured answer without the object that wraps it."""
     wrapped = schema is not None and schema.get("type") != "object"
-    return answer.get(WRAPPED) if wrapped and isinstance(answer, dict) else answer
+    # Anything else stays as it is: the schema takes an object without the wrapper, or refuses it.
+    is_wrapper = isinstance(answer, dict) and {*answer} == {WRAPPED}
+    return answer[WRAPPED] if wrapped and is_wrapper else answer

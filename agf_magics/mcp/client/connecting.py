@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from ...catalog.models.model_fault import without_keys
+from ...journal.codec.signatures import sign, user_key
 from ...text.diagnostics import Diagnostic
 from ...text.folder import notebook_folder
 from .environment import literal_secrets, read_values, shown_words
 from .foreign_text import Masked
+
+
+class Prepared(NamedTuple):
+    """A target whose variables are filled in."""
+
+    opens: Any
+    """Opens the transport; its argument is called when the transport ends."""
+    masked: Masked
+    """The secrets to mask in texts."""
+    digest: str | None
+    """The digest of the program or the address with all its values, made with the user's key,
+    because a secret could be guessed from a plain one. None: this user has no key."""
 
 
 class Target(Protocol):
@@ -33,9 +47,9 @@ class Target(Protocol):
         messages."""
         ...
 
-    def prepare(self, who: str, complain: Callable[[str], None]) -> tuple[Any, Masked]:
-        """A function that opens the transport, and the secrets to mask in texts. ``complain`` is
-        called with each text that a process writes to stderr. Raises DefinitionError."""
+    def prepare(self, who: str, complain: Callable[[str], None]) -> Prepared:
+        """The target as it is opened now. ``complain`` is called with each text that a process
+        writes to stderr. Raises DefinitionError."""
         ...
 
 
@@ -60,15 +74,18 @@ class Address:
     def warnings(self, who: str) -> list[Diagnostic]:
         return literal_secrets(who, self.headers)
 
-    def prepare(self, who: str, complain: Callable[[str], None]) -> tuple[Any, Masked]:
+    def prepare(self, who: str, complain: Callable[[str], None]) -> Prepared:
         from .http import bounded_http
 
         headers, secrets = read_values(who, self.headers)
+        digest = _digest(self.address, headers, self.signs_in)
         if self.signs_in:
             from .signed_in import signed_in_http
 
-            return lambda ended: signed_in_http(self.address, headers, ended), Masked(secrets)
-        return lambda ended: bounded_http(self.address, headers, ended), Masked(secrets)
+            signed_in = lambda ended: signed_in_http(self.address, headers, ended)  # noqa: E731
+            return Prepared(signed_in, Masked(secrets), digest)
+        opens = lambda ended: bounded_http(self.address, headers, ended)  # noqa: E731
+        return Prepared(opens, Masked(secrets), digest)
 
 
 @dataclass(frozen=True)
@@ -89,7 +106,7 @@ class Command:
     def warnings(self, who: str) -> list[Diagnostic]:
         return literal_secrets(who, self.environment)
 
-    def prepare(self, who: str, complain: Callable[[str], None]) -> tuple[Any, Masked]:
+    def prepare(self, who: str, complain: Callable[[str], None]) -> Prepared:
         from .stdio import bounded_stdio
 
         environment, secrets = read_values(who, self.environment)
@@ -98,4 +115,11 @@ class Command:
         words = [sys.executable if program == "python" else program, *arguments]
         folder = notebook_folder.path
         opens = lambda ended: bounded_stdio(words, environment, folder, complain, ended)  # noqa: E731
-        return opens, Masked(secrets)
+        # The folder counts, because a program looks there for its files.
+        digest = _digest(list(self.words), environment, str(folder))
+        return Prepared(opens, Masked(secrets), digest)
+
+
+def _digest(*parts: Any) -> str | None:
+    key = user_key()
+    return sign(key, "mcp", json.dumps(parts, sort_keys=True)).hex() if key is not None else None

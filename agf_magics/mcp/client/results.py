@@ -43,7 +43,12 @@ def contents(resource: Iterable[Any]) -> Value:
 def links(value: Value) -> list[str]:
     """The addresses of the resources that a value links to."""
     parts = value if isinstance(value, list) else []
-    return [part["uri"] for part in parts if isinstance(part, dict) and part.get("type") == "link"]
+    # The structured content of a server may have any object that looks like a link.
+    return [
+        part["uri"]
+        for part in parts
+        if isinstance(part, dict) and part.get("type") == "link" and type(part.get("uri")) is str
+    ]
 
 
 def _part(part: Any) -> Value:

@@ -85,6 +85,8 @@ class Server:
         self._state: State = "closed"
         self._session: Session | None = None
         self._masked = Masked()
+        self._target_digest: str | None = None
+        """The digest of the target at the last start."""
         self._listed: dict[str, Listed] = {}
         """The tools of the last list, by their names at the server."""
         self._problems = {warning.message: warning for warning in target.warnings(self._who)}
@@ -193,8 +195,10 @@ class Server:
     async def _open(self) -> Session:
         """Start a session; after `FAILURES` failed starts in a row, raise for `REST` seconds."""
         self._state = "opening"
-        opens, self._masked = self._target.prepare(self._who, self._stderr.append)
-        session = Session(self.name, opens, self._mode, self._masked)
+        prepared = self._target.prepare(self._who, self._stderr.append)
+        self._masked = prepared.masked
+        self._target_digest = prepared.digest
+        session = Session(self.name, prepared.opens, self._mode, self._masked)
         self._session = session
         session.on_listing = self._take
         session.on_log = self._log.append
@@ -284,7 +288,15 @@ class Server:
             self._register(self._session.version)
 
     def _register(self, version: str) -> None:
-        owner = Owner(self.name, self.ref, version, self._timeout, self._throttle, self.is_trusted)
+        owner = Owner(
+            self.name,
+            self.ref,
+            version,
+            self._target_digest,
+            self._timeout,
+            self._throttle,
+            self.is_trusted,
+        )
         self.registry.tools.left.pop(f"{self.name}__", None)
         for listed in self._listed.values():
             self.registry.tools.add(make_tool(listed, owner, self.call))

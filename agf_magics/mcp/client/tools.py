@@ -27,6 +27,9 @@ class Owner(NamedTuple):
     ref: str
     version: str
     """The version that the server says it has."""
+    target: str | None
+    """The digest of the program or the address, by which two servers of one name differ; None:
+    unknown, so no result is reused."""
     timeout: float
     """Seconds that a call may take."""
     throttle: Throttle | None
@@ -43,7 +46,8 @@ def make_tool(listed: Listed, owner: Owner, calls: Calls) -> Tool:
 
     call.__name__ = call.__qualname__ = listed.registered
     call.__doc__ = listed.description
-    reuse = listed.is_read_only and owner.is_trusted
+    digest = _digest(listed, owner)
+    reuse = listed.is_read_only and owner.is_trusted and digest is not None
     return Tool(
         name=listed.registered,
         function=call,
@@ -54,7 +58,7 @@ def make_tool(listed: Listed, owner: Owner, calls: Calls) -> Tool:
         is_async=True,
         kernel_only=True,
         listed_only=listed.is_ours,
-        digest=_digest(listed, owner.version) if reuse else None,
+        digest=digest if reuse else None,
         asks_first=not owner.is_trusted,
         server=owner.name,
         server_ref=owner.ref,
@@ -74,8 +78,8 @@ def _unwrapped(gives: dict[str, Any] | None) -> dict[str, Any] | None:
     return {**inner, **({"$defs": gives["$defs"]} if "$defs" in gives else {})}
 
 
-def _digest(listed: Listed, version: str) -> str:
-    schema = json.dumps(listed.accepts, sort_keys=True)
-    return "\0".join(
-        ("mcp", listed.registered, version, hashlib.sha256(schema.encode()).hexdigest())
-    )
+def _digest(listed: Listed, owner: Owner) -> str | None:
+    if owner.target is None:
+        return None
+    schema = hashlib.sha256(json.dumps(listed.accepts, sort_keys=True).encode()).hexdigest()
+    return "\0".join(("mcp", listed.registered, owner.target, owner.version, schema))
