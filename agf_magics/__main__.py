@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 import agf_magics as agf
@@ -18,7 +19,15 @@ from .command_line.check import check
 from .command_line.hints import one_of, with_option
 from .command_line.runs import INTERRUPTED, resume, run
 from .command_line.setting_up import set_up
-from .command_line.streams import NoOutput, end_without_output, save_file, say, tell, write
+from .command_line.streams import (
+    NoOutput,
+    end_without_output,
+    output_kept,
+    save_file,
+    say,
+    tell,
+    write,
+)
 from .commands.command_line import (
     CHECK_COMMAND,
     DRAW_COMMAND,
@@ -103,11 +112,12 @@ def _act(source: Source, words: Sequence[Token]) -> int:
     if parsed is None:
         say(command.help)
         return 0
+    # Before a file of tools is imported, which may print.
     if name in PROTOCOLS:
-        # Before a file of tools is imported, which may print.
         claim()
-    set_up(parsed)
-    return act(parsed)
+    with output_kept() if name in PRINTERS else nullcontext():
+        set_up(parsed)
+        return act(parsed)
 
 
 def _draw(parsed: ParsedLine) -> int:
@@ -170,6 +180,9 @@ ACTS = {
 
 PROTOCOLS = ("mcp",)
 """The commands that speak a protocol over stdin and stdout and run code of the person."""
+
+PRINTERS = ("run", "resume", "check", "draw")
+"""The commands that run code of the person and print on stdout what a program may read."""
 
 
 if __name__ == "__main__":

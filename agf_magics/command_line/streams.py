@@ -9,10 +9,11 @@ import errno
 import json
 import os
 import sys
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stdout, suppress
 from pathlib import Path
 from types import TracebackType
+from typing import Any, TextIO
 
 from ..commands.output_files import write_with
 from ..commands.words import Token
@@ -31,14 +32,62 @@ class NoOutput(Exception):
     """Stdout cannot be written. The ``__cause__`` is the OSError."""
 
 
+_kept: list[TextIO] = []
+"""The stdout that is kept for the output, while `output_kept` keeps it."""
+
+
+@contextmanager
+def output_kept() -> Iterator[None]:
+    """Keep stdout for the output: in the block, what the tools of a person and their processes print
+    goes to stderr."""
+    stdout = sys.stdout
+    if stdout is None:
+        yield
+    # Otherwise it is an object of this process, as in a test or a notebook.
+    elif stdout is not sys.__stdout__:
+        _kept.append(stdout)
+        try:
+            with redirect_stdout(sys.stderr):
+                yield
+        finally:
+            _kept.pop()
+    else:
+        with _descriptor_kept(sys.__stdout__):
+            yield
+
+
+@contextmanager
+def _descriptor_kept(stdout: Any) -> Iterator[None]:
+    """Let the descriptor of ``stdout`` be that of stderr, which processes inherit."""
+    stdout.flush()
+    number = stdout.fileno()
+    own = os.dup(number)
+    _kept.append(os.fdopen(os.dup(number), "w", encoding=stdout.encoding, errors=stdout.errors))
+    os.dup2(sys.stderr.fileno(), number)
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            stdout.flush()
+        os.dup2(own, number)
+        os.close(own)
+        with suppress(OSError):  # its reader has gone, which `write` has reported
+            _kept.pop().close()
+
+
+def _output() -> TextIO | None:
+    return _kept[-1] if _kept else sys.stdout
+
+
 def write(text: str) -> None:
     """Write to stdout and flush: an error at the end of the process would not be reported. Raises
     NoOutput."""
+    stdout = _output()
     try:
-        if sys.stdout is None:
+        if stdout is None:
             raise OSError(errno.EBADF, "stdout is closed")
-        print(text)
-        sys.stdout.flush()
+        print(text, file=stdout)
+        stdout.flush()
     except OSError as error:
         raise NoOutput from error
 
@@ -97,7 +146,7 @@ def printable_json(value: Value) -> str:
     written = as_json(value)
     text = json_lines(written)
     try:
-        text.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
+        text.encode(getattr(_output(), "encoding", None) or "utf-8")
     except UnicodeEncodeError:
         return json.dumps(written, indent=2)
     return text

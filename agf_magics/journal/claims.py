@@ -15,11 +15,11 @@ GIVE_BACK = """UPDATE runs SET owner=?, status=?, ended=?, pauses=?,
 state_crc=agf_checksum(num, ?, ?, ?, ?, tokens, cost, dropped, lost, end_crc)
 WHERE num=? AND owner=? AND status='running'"""
 
-CANCEL = """UPDATE runs SET status='cancelled', ended=?1, error=?2,
-end_crc=agf_checksum(num, form, output, shown, stores, ?2, sign, tree),
-state_crc=agf_checksum(num, owner, pauses, 'cancelled', ?1, tokens, cost, dropped, lost,
-    agf_checksum(num, form, output, shown, stores, ?2, sign, tree))
-WHERE num=?3 AND owner=?4 AND status=?5 AND pauses=?6"""
+CANCEL = """UPDATE runs SET status='cancelled', ended=?, error=?,
+end_crc=agf_checksum(num, form, output, shown, stores, ?, sign, tree),
+state_crc=agf_checksum(num, owner, pauses, 'cancelled', ?, tokens, cost, dropped, lost,
+    agf_checksum(num, form, output, shown, stores, ?, sign, tree))
+WHERE num=? AND owner=? AND status=? AND pauses=?"""
 
 
 def claim(store: Store, head: RunHead) -> bool:
@@ -52,7 +52,8 @@ def cancel(store: Store, head: RunHead, error: str) -> bool:
     JournalError."""
     status = "running" if head.status == "interrupted" else head.status
     ended, _ = pause(store, head)
-    row = (ended, error, head.num, head.owner, status, encode(head.pauses))
+    values = (ended, error, error, ended, error)
+    row = (*values, head.num, head.owner, status, encode(head.pauses))
     return store.write_now(CANCEL, row) == 1
 
 

@@ -28,10 +28,11 @@ from .records.record_reader import read_records
 from .records.records import RECORDS, Record, RecordedArguments
 
 CALLS_OF_RUN = (
-    "line>?1 AND line<?2 AND kind NOT IN ('', 'row') AND NOT (what='fired' AND (at, tries) IN "
-    "(SELECT at, tries FROM records WHERE line>?1 AND line<?2 AND what IN ('finished', 'failed')))"
+    "line>? AND line<? AND kind NOT IN ('', 'row') AND NOT (what='fired' AND (at, tries) IN "
+    "(SELECT at, tries FROM records WHERE line>? AND line<? AND what IN ('finished', 'failed')))"
 )
-"""The calls of a run, whose lines are between the first two values of a statement: marks (but for
+"""The calls of a run, whose lines are between the first two values of a statement, and again between
+the next two: marks (but for
 ``fired`` and ``answered``) have no kind, and a row of a table is not a call. The start of a
 fire-and-forget call stands for it until it has an outcome."""
 
@@ -164,13 +165,13 @@ class RunCalls(RunReader):
         with self._reading() as connection:
             sql = f"{RECORDS} WHERE {CALLS_OF_RUN} AND line IN ({','.join('?' * len(numbers))})"
             lines = [self._num + number for number in numbers]
-            return list(read_records(connection.execute(sql, (*self._lines, *lines))))
+            return list(read_records(connection.execute(sql, (*self._bounds, *lines))))
 
     def attempts(self, row: Row, limit: int) -> list[Record]:
         """The last ``limit`` calls that a step itself made outside of fan-outs and loops."""
         with self._reading() as connection:
             sql = f"{RECORDS} WHERE {CALLS_OF_RUN} AND at=? ORDER BY line DESC LIMIT ?"
-            rows = connection.execute(sql, (*self._lines, encode(list(row.key)), limit))
+            rows = connection.execute(sql, (*self._bounds, encode(list(row.key)), limit))
             return list(read_records(rows))[::-1]
 
     def begun(
@@ -201,7 +202,7 @@ class RunCalls(RunReader):
             marks = ",".join("?" * len(lines))
             where = f"{CALLS_OF_RUN} AND at IN ({marks}) ORDER BY line"
             sql = f"SELECT at, line FROM records WHERE {where}"
-            for path, line in connection.execute(sql, (*self._lines, *lines)):
+            for path, line in connection.execute(sql, (*self._bounds, *lines)):
                 lines[path].append(line)
         numbered = zip(paths, calls, strict=True)
         return [max(1, bisect_right(lines[path], call.line)) for path, call in numbered]
@@ -241,8 +242,10 @@ class RunCalls(RunReader):
         return sorted(elements.values())
 
     @property
-    def _lines(self) -> tuple[int, int]:
-        return self._num, self._num + ROOM
+    def _bounds(self) -> tuple[int, ...]:
+        """The values of `CALLS_OF_RUN`."""
+        # Python 3.14 refuses a numbered placeholder, which would stand for both.
+        return (self._num, self._num + ROOM) * 2
 
     @contextmanager
     def _calls(
@@ -258,7 +261,7 @@ class RunCalls(RunReader):
         if len(key) == 1:
             begins += [f"[{first[:-1]}.", f"[{first[:-1]}["]
         where = f"{CALLS_OF_RUN} AND substr(at, 1, ?) IN ({','.join('?' * len(begins))})"
-        cells: tuple[Any, ...] = (*self._lines, len(begins[0]), *begins)
+        cells: tuple[Any, ...] = (*self._bounds, len(begins[0]), *begins)
         with self._reading() as connection:
             if len(key) > 1 or index or in_flow:
 

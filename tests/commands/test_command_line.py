@@ -268,6 +268,45 @@ def test_a_terminal_has_one_line_with_the_progress_of_the_run() -> None:
     assert printed.rindex("\r\x1b[2K") < printed.index("✓ ok")  # the line is erased before the end is written
 
 
+PRINTS = """\
+import os, subprocess, sys
+print("of the import")
+from agf_magics import tool
+
+@tool
+def weigh(n: int) -> int:
+    print("of the tool")
+    os.write(1, b"of the descriptor\\n")
+    subprocess.run([sys.executable, "-c", "print('of a process')"], check=True)
+    return n
+"""
+PRINTED = ["of the import", "of the tool", "of the descriptor", "of a process"]
+
+
+@pytest.mark.parametrize(
+    ("words", "output", "printed"),
+    [
+        (["run", "weighs.yaml", "--set", "n=5", "--quiet"], 5, PRINTED),
+        (["run", "weighs.yaml", "--set", "n=5"], 5, PRINTED),
+        (["check", "weighs.yaml", "--format", "json"], [], PRINTED[:1]),
+    ],
+)
+def test_what_code_of_the_person_prints_is_no_output(words: list[str], output: object, printed: list[str]) -> None:
+    Path("tools.py").write_text(PRINTS)
+    Path("weighs.yaml").write_text("pipeline: weighs\nsteps:\n- tool: {name: weigh, args: {n: !expr ctx.n}}\n")
+    command = [sys.executable, "-m", "agf_magics", *words, "--tools", "tools.py"]
+    completed = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    assert json.loads(completed.stdout) == output
+    assert [line for line in completed.stderr.splitlines() if line.startswith("of ")] == printed
+
+
+def test_in_one_process_prints_are_no_output_either(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("tools.py").write_text("print('of the import')\n")
+    assert main(["run", "good.yaml", "--set", "n=5", "--tools", "tools.py", "--quiet"]) == 0
+    told = capsys.readouterr()
+    assert (json.loads(told.out), "of the import" in told.err) == (5, True)
+
+
 SPANS = """\
 from opentelemetry import trace
 from opentelemetry.sdk.trace import TracerProvider
@@ -298,7 +337,7 @@ def test_a_run_is_traced_by_the_option_or_the_variable(words: list[str], variabl
     completed = subprocess.run(
         command, env={**os.environ, **settings}, capture_output=True, text=True, timeout=60, check=True
     )
-    assert [line for line in completed.stdout.splitlines() if line.startswith("span ")] == spans
+    assert [line for line in completed.stderr.splitlines() if line.startswith("span ")] == spans
 
 
 def test_the_quickstart_is_written_once_and_never_over_the_work_of_the_user(capsys: pytest.CaptureFixture[str]) -> None:

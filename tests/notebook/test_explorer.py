@@ -608,7 +608,8 @@ class Eager(Answers):
         self.receive({"do": "nothing", "id": 1})
         return super().start()
 
-Eager({}, {}), Eager({}, {}, mark="second"), Eager({}, {}, alone=True);
+for view in [Eager({}, {}), Eager({}, {}, mark="second"), Eager({}, {}, alone=True)]:
+    view.close()
 """
 
 
@@ -616,7 +617,6 @@ def test_a_view_replies_as_soon_as_the_page_knows_it(page_kernel: Kernel) -> Non
     cell = page_kernel.good(EAGER)
     replies = [content["data"].get("content", {}) for content in cell.of("comm_msg")]
     assert ("second", "reply") in [(reply.get("mark"), reply.get("type")) for reply in replies]
-    page_kernel.good("%reload_ext agf_magics")
 
 
 LONG = """\
