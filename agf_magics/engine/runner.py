@@ -99,11 +99,14 @@ class CallSite(Generic[S]):
         """The name of this execution in the journal."""
         return CallKey(self.path, self.scope.tries)
 
-    @property
-    def is_secret(self) -> bool:
-        """Whether the value of the step feeds a secret argument."""
-        steps = self.run.secrets.steps
-        return bool(steps) and (id(self.scope.linked.flow), self.step.id) in steps
+    def gives_secret(self, value: Value) -> bool:
+        """Whether ``value``, that of the step, feeds a secret argument."""
+        secrets = self.run.secrets
+        if not secrets.steps and not secrets.keys:  # nearly always
+            return False
+        step = (id(self.scope.linked.flow), self.step.id)
+        keys = secrets.keys.get(step, frozenset())
+        return step in secrets.steps or (isinstance(value, dict) and bool(value.keys() & keys))
 
     def path_of(self, step: Step, *more: int) -> StepPath:
         """The path of another step of this flow. ``more``: the numbers of further iterations around

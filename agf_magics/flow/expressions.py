@@ -81,7 +81,7 @@ class NamedArguments:
     def reads(self) -> tuple[Ref, ...]:
         return tuple(ref for _, expr in self.values for ref in expr.reads())
 
-    def of(self, name: str) -> tuple[Ref, ...]:
+    def of(self, name: str, wanted: Mapping[str, Any] | None = None) -> tuple[Ref, ...]:
         """The references of the argument ``name``, which `lifecycle.definitions.influence`
         follows."""
         return NamedArguments(tuple(pair for pair in self.values if pair[0].text == name)).reads()

@@ -39,6 +39,8 @@ class Dialect:
     stores: tuple[str, ...] = ()
     """The path of the named stores in a frame: ``("ctx",)``. The input must have the stores that no
     step writes."""
+    input: tuple[str, ...] | None = None
+    """The path of the whole input in a frame; None: that of the stores, which begin with it."""
     stores_of: Callable[[Frame], Mapping[str, Value]] | None = None
     """Returns the stores in a frame, even of a failed run; None: those of `Flow.end` are used."""
     infer: Infer | None = None

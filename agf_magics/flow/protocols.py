@@ -76,6 +76,17 @@ class Args(Protocol):
 
 
 @runtime_checkable
+class TracedArgs(Protocol):
+    """Arguments that know what each of them reads. Without `Args.names`, they are filled by name:
+    with what the stores have under the names of the parameters."""
+
+    def of(self, name: str, wanted: Mapping[str, Any] | None = None) -> tuple[Ref, ...]:
+        """What the argument ``name`` reads. ``wanted``: as in `Args.build`. What an optional
+        reference names is read only if the stores do not have ``name``."""
+        ...
+
+
+@runtime_checkable
 class HintedArgs(Protocol):
     """Arguments of a language that has a hint for an argument that is missing or does not fit."""
 

@@ -12,7 +12,7 @@ import pytest
 import agf_magics as agf
 from agf_magics.engine.linking.link import link
 from agf_magics.journal.secrets.masking import MOST_SECRETS
-from agf_magics.lifecycle.definitions.influence import find_secret_sources
+from agf_magics.lifecycle.definitions.secret_sources import find_secret_sources
 from agf_magics.lifecycle.runs.run import state_of
 from tests.counting import work
 from tests.engine import kept
@@ -104,6 +104,100 @@ def test_values_that_lead_to_a_secret_argument_of_a_node_are_not_stored(way: str
         assert "key" in json.loads(state_of(run).journal.manifest)["secret"]
         disk = kept.on_disk(path)
     assert b"pears and figs" in disk
+    assert SECRET.encode() not in disk
+
+
+INPUT = {"key": SECRET, "doc": "pears and figs"}
+WHOLE: dict[str, str] = {
+    "all stores": "tool: {name: fetch, args: {token: !expr ctx}}",
+    "a copy of all stores": "transform: {value: ctx, output: all}\n- tool: {name: fetch, args: {token: !expr all.key}}",
+    "all stores, passed": "call: {pipeline: of_key, pass: {other: ctx}}",
+    "all stores, by the pipe": "transform: {value: ctx}\n- call: {pipeline: piped}",
+    "all stores, as an element": (
+        f"for_each: {{over: '[ctx]', on_error: abort, do: {{tool: {{name: fetch, args: {{token: !expr item.key}}}}}}, "
+        f"{COLLECT}}}"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("way", WHOLE)
+def test_of_a_whole_input_that_leads_to_a_secret_argument_no_field_is_stored(way: str, tmp_path: Path) -> None:
+    registry = agf.Registry()
+    agf.tool(lambda token: None, name="fetch", secret=["token"], registry=registry)
+    for name, read in (("of_key", "ctx.other.key"), ("piped", "pipe.key")):
+        steps = f"- tool: {{name: fetch, args: {{token: !expr {read}}}}}"
+        agf.define(f"pipeline: {name}\nsteps:\n{steps}", registry=registry)
+    with kept.journal_in(tmp_path) as path:
+        run = agf.run(f"pipeline: main\nsteps:\n- {WHOLE[way]}", {**INPUT, "n": 3}, registry=registry)
+        assert json.loads(state_of(run).journal.manifest)["secret"] == ["doc", "key", "n"]
+        disk = kept.on_disk(path)
+    assert SECRET.encode() not in disk
+
+
+def test_a_whole_input_of_a_plan_that_leads_to_a_secret_argument_is_not_stored(tmp_path: Path) -> None:
+    registry = agf.Registry()
+    agf.tool(lambda token: None, name="fetch", secret=["token"], registry=registry)
+    agf.define("- {_tool: fetch, token: †input, _outputPath: †data.x}", "plan", name="main", registry=registry)
+    with kept.journal_in(tmp_path) as path:
+        run = agf.run("main", INPUT, registry=registry)
+        assert json.loads(state_of(run).journal.manifest)["secret"] == ["doc", "key"]
+        disk = kept.on_disk(path)
+    assert SECRET.encode() not in disk
+
+
+NAMED: dict[str, tuple[str, str, list[str]]] = {
+    "a key": ("{type: passthrough, output: {n: 1}}", "{type: python, tool: login}", ["token"]),
+    "one of several": ("{type: passthrough, output: {n: 1}}", "{type: python, tool: two}", ["token"]),
+    "beside a variable": (
+        "{type: passthrough, output: {n: 1}}",
+        '{type: python, tool: two, variables: {doc: "{state.doc}"}}', ["token"]),
+    "a variable": (
+        "{type: passthrough, output: {n: 1}}",
+        '{type: python, tool: two, variables: {token: "{state.key}"}}', ["key"]),
+    "any name": ("{type: passthrough, output: {n: 1}}", "{type: python, tool: any}", ["token"]),
+    "the state": ("{type: passthrough, output: {n: 1}}", "{type: python, tool: state}", ["doc", "key", "token"]),
+    "the state, as its only argument": (
+        "{type: passthrough, output: {n: 1}}", "{type: python, tool: alone}", ["doc", "key", "token"]),
+    "a written key": (
+        '{type: passthrough, output: {alone: "{state.key}"}}', "{type: python, tool: alone}", ["key"]),
+    "a returned key": ("{type: python, tool: mint}", "{type: python, tool: two}", ["token"]),
+    "an element": (
+        "{type: passthrough, output: {n: 1}}",
+        '{type: map, over: "{state.key}", as: alone, collect: done, node: {type: python, tool: alone}}', ["key"]),
+    "another graph": (
+        "{type: passthrough, output: {n: 1}}", "{type: subgraph, graph: of_token, mode: direct}", ["token"]),
+    "another graph, from another key": (
+        '{type: passthrough, output: {alone: "{state.key}"}}',
+        "{type: subgraph, graph: of_alone, mode: direct}", ["key"]),
+    "a mapping": (
+        "{type: passthrough, output: {n: 1}}",
+        "{type: subgraph, graph: of_token, input_mapping: {key: token}, output_mapping: {n: b}}", ["key", "token"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("way", NAMED)
+def test_what_fills_a_secret_argument_by_its_name_is_not_stored(way: str, tmp_path: Path) -> None:
+    registry = agf.Registry()
+    for name, function, secret in (
+        ("login", lambda token: None, "token"),
+        ("two", lambda token, doc: None, "token"),
+        ("any", lambda doc, **rest: None, "token"),
+        ("state", lambda state: None, "state"),
+        ("alone", lambda alone: None, "alone"),
+    ):
+        agf.tool(function, name=name, secret=[secret], registry=registry)
+    agf.tool(lambda: {"token": SECRET, "n": "seven"}, name="mint", registry=registry)
+    edges = "edges:\n- {from: START, to: a}\n- {from: a, to: b}\n- {from: b, to: END}\n"
+    for name, tool in (("of_token", "login"), ("of_alone", "alone")):
+        text = f"nodes:\n  a: {{type: passthrough, output: {{n: 1}}}}\n  b: {{type: python, tool: {tool}}}\n{edges}"
+        agf.define(text, "graph", name=name, registry=registry)
+    first, second, fields = NAMED[way]
+    agf.define(f"nodes:\n  a: {first}\n  b: {second}\n{edges}", "graph", name="main", registry=registry)
+    values = {name: [SECRET] if "map" in second else SECRET for name in fields if name != "doc"}
+    with kept.journal_in(tmp_path) as path:
+        run = agf.run("main", {"key": "plums", "token": "grapes", "doc": "pears and figs"} | values, registry=registry)
+        assert json.loads(state_of(run).journal.manifest)["secret"] == fields
+        disk = kept.on_disk(path)
+    assert ("doc" in fields) or b"pears and figs" in disk
     assert SECRET.encode() not in disk
 
 

@@ -56,6 +56,8 @@ class Arguments:
         self.parameters: dict[str, inspect.Parameter] = {}
         self.more = self.signature is None
         """Whether the function accepts other names, too."""
+        self.starred = ""
+        """The name of ``**options``, which is no argument; empty: there is none."""
         self.context: tuple[str, ...] = ()
         """The parameters that get a `ToolContext`; `validate` does not know them."""
         if self.signature is not None:
@@ -72,6 +74,7 @@ class Arguments:
         names = names_around(self.function)
         for name, parameter in signature.parameters.items():
             if parameter.kind is parameter.VAR_KEYWORD:
+                self.starred = name
                 options = options_of(parameter, names)
                 self.more = options is None
                 self.parameters.update(options or {})

@@ -174,12 +174,7 @@ def make_tool(
     if not isinstance(reuse, bool):
         raise TypeError(f"reuse must be True or False, got {reuse!r}")
     arguments = Arguments(function, f"tool {name!r}", secret=secret)
-    for hidden in secret:
-        if hidden not in arguments.parameters and not arguments.more:
-            hint = suggest(hidden, arguments.parameters, "its arguments")
-            raise ValueError(
-                f"secret: tool {name!r} has no argument {hidden!r}" + (f": {hint}" if hint else "")
-            )
+    _check_secrets(name, arguments)
     return Tool(
         name=name,
         function=callable_by_name(function, arguments.signature),
@@ -192,3 +187,16 @@ def make_tool(
         resources=dict(resources or {}),
         throttle=throttle,
     )
+
+
+def _check_secrets(name: str, arguments: Arguments) -> None:
+    """Raises ValueError for a secret that is no argument of the tool ``name``."""
+    for hidden in arguments.secret:
+        hint = suggest(hidden, arguments.parameters, "its arguments")
+        if hidden == arguments.starred:
+            hint = f"**{hidden} are other arguments, so name the secret one"
+        elif hidden in arguments.parameters or arguments.more:
+            continue
+        raise ValueError(
+            f"secret: tool {name!r} has no argument {hidden!r}" + (f": {hint}" if hint else "")
+        )

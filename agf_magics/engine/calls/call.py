@@ -166,7 +166,7 @@ async def _make_journaled(ready: ReadyCall, journal: Journal, started: StartedCa
         decided = await _begin_effect(site, journal, started)
         if decided is not None:
             (value,) = decided
-            written = journal.write_outcome(started, value, None, site.is_secret)
+            written = journal.write_outcome(started, value, None, site.gives_secret(value))
             return await journal.durable(written, value)
     journal.running[started.key] = started
     try:
@@ -182,11 +182,13 @@ async def _make_journaled(ready: ReadyCall, journal: Journal, started: StartedCa
     except Arrived as arrived:
         with contextlib.suppress(StepError):  # the result is no value
             value = value_of(site, arrived.result, callee, ready.kind)
-            journal.write_outcome(started, value, None, site.is_secret)
+            journal.write_outcome(started, value, None, site.gives_secret(value))
         raise
     finally:
         journal.running.pop(started.key, None)
-    await journal.durable(journal.write_outcome(started, value, None, site.is_secret, is_alone))
+    await journal.durable(
+        journal.write_outcome(started, value, None, site.gives_secret(value), is_alone)
+    )
     check_stored(site.step, site.key, callee.name, journal)
     return value
 

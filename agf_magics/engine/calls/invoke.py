@@ -293,7 +293,7 @@ async def _ask(site: CallSite[Invoke], person: Person) -> Value:
         return dry.result(site.step, None, site.scope.linked)
     choices = tuple(map(str, arguments.get("choices", ())))
     question = Question(str(arguments.get("text", "")), choices, where=format_path(site.path))
-    return await get_answer(site, question, site.is_secret)
+    return await get_answer(site, question, site.gives_secret(None))
 
 
 CALL: dict[type, Callable[..., Awaitable[Value]]] = {

@@ -71,7 +71,7 @@ async def call_row(site: CallSite[Invoke], linked: Linked, call: CallFlow) -> Va
         if journal_outcome is None:
             used = {"seconds": time.time() - began, **_usage(budget)}
             return {"row": site.index[-1], "output": value, "used": used}
-        journal_outcome(value, secret=site.is_secret)
+        journal_outcome(value, secret=site.gives_secret(value))
         return None
     raise error  # outside of `except`, so that the limit is not the context of the failure
 

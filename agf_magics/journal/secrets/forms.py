@@ -117,6 +117,12 @@ def parts_of(secret: Any) -> SecretParts:
     return SecretParts(frozenset(texts), frozenset(raws), frozenset(found_numbers), short, opaque)
 
 
+def is_searchable(secret: Any) -> bool:
+    """Whether ``secret`` has parts, and each of them can be searched for."""
+    parts = parts_of(secret)
+    return parts.has_searchable and not parts.short and not parts.opaque
+
+
 def _cannot_be_secret(part: Any) -> bool:
     if part is None or isinstance(part, bool):
         return True

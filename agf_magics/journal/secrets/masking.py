@@ -116,6 +116,8 @@ class Secrets:
         self.steps: frozenset[tuple[int, str]] = frozenset()
         """The steps whose values feed secret arguments, by the identity of their flow and their
         id."""
+        self.keys: Mapping[tuple[int, str], frozenset[str]] = {}
+        """The steps whose value is an object with keys, of which these feed secret arguments."""
         self.blind = False
         """Whether a secret cannot be searched for, so that no value is stored or shown."""
         self._learned = Forms()

@@ -131,6 +131,7 @@ def _flow(
         start=_start(plan, messages),
         end=_end,
         dialect=PlanDialect(
+            input=("input",),
             stores_of=_stores,
             context=document.context,
             latent=latent,

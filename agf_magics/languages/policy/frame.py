@@ -73,6 +73,12 @@ class AgentInput:
     def reads(self) -> tuple[Ref, ...]:
         return self.delivery.reads() if self.delivery else (Ref((PARENT, "input")),)
 
+    def of(self, name: str, wanted: Mapping[str, Any] | None = None) -> tuple[Ref, ...]:
+        """What the field ``name`` of the input reads."""
+        if self.delivery is None:
+            return (Ref((PARENT, "input", name)),)
+        return tuple(ref for ref in self.delivery.reads() if ref.into == name)
+
     def hint_for(self, name: str, frame: Frame) -> str:
         """The hint for an agent that gets the whole input, without its field ``name``: the path of
         that field in the input or in an earlier output, else of a field of the latest value. Before

@@ -23,10 +23,9 @@ from typing import Any, NamedTuple, TypeVar
 from ...catalog import Tool
 from ...engine.linking.linked import Linked, callees_of, flows_of
 from ...flow.checks.wiring import Read, follow
-from ...flow.expressions import NamedArguments
 from ...flow.graph_steps import START, Dag, Walk
 from ...flow.progress.rows import Key
-from ...flow.protocols import Ref
+from ...flow.protocols import Ref, TracedArgs
 from ...flow.step import Step
 from ...flow.steps import (
     Branches,
@@ -101,52 +100,16 @@ def _dependence(reader: Node, before: Mapping[Node, Node | None]) -> Dependence:
     return Dependence((*last[0], last[2]), direct)
 
 
-class SecretSources(NamedTuple):
-    """The inputs, stores and steps that feed a secret argument of a tool, directly or
-    indirectly."""
-
-    names: frozenset[str] = frozenset()
-    """Inputs and stores."""
-    steps: frozenset[tuple[int, str]] = frozenset()
-    """The steps that write them, by the identity of their flow and their id."""
-    paths: frozenset[tuple[str, ...]] = frozenset()
-    """Places in the context of a plan: a kind of message, and a name in it."""
-
-
-def find_secret_sources(linked: Linked) -> SecretSources:
-    """The inputs, stores and steps that feed secret arguments of the tools that a flow may call,
-    followed back through expressions, elements and arguments."""
-    flows = linked.reachable
-    secret = {
-        (id(flow), "argument", step, name)
-        for flow in flows
-        for step, callee in flow.callees.items()
-        for tool in callees_of(callee)
-        if isinstance(tool, Tool) and tool.secret
-        for name in (*tool.secret, ALL)
-    }
-    graph = Influence(linked, per_call=False)
-    names = set[str]()
-    steps = set[tuple[int, str]]()
-    paths = set[tuple[str, ...]]()
-    sources = spread(secret, backwards(graph.carries), backwards(graph.stores))
-    for scope, kind, step_or_path, *_ in sources:
-        if kind == "value":
-            steps.add((id(graph.flows[scope].flow), step_or_path))
-        elif kind == "store":
-            names.add(step_or_path[-1])
-            if scope == id(linked):
-                paths.add(step_or_path)
-    return SecretSources(frozenset(names), frozenset(steps), frozenset(paths))
-
-
 class Influence:
     """The links between the values of a linked definition."""
 
-    def __init__(self, linked: Linked, *, per_call: bool) -> None:
+    def __init__(
+        self, linked: Linked, *, per_call: bool, given: Collection[str] | None = None
+    ) -> None:
         """``per_call``: whether each call of a flow has values of its own, and decisions are
         followed. Without it, the graph grows with the text only, however often its flows are
-        called: every run of a tool with secrets is searched before its first step."""
+        called: every run of a tool with secrets is searched before its first step. ``given``: the
+        fields of the run's input; default None: they are not known."""
         self.per_call = per_call
         self.carries: dict[Node, list[Node]] = defaultdict(list)
         """The links from a value to the values that it becomes, or becomes a part of."""
@@ -159,18 +122,26 @@ class Influence:
         """The fields of the input that the calls of a flow give; none for the flow of the run."""
         self._reads: list[tuple[Scope, tuple[str, ...], Links, Node]] = []
         """The reads of the input, with the links to which `__init__` adds them at the end."""
+        self._by_name: dict[Scope, list[tuple[_Flow, Invoke]]] = defaultdict(list)
+        """The calls of a flow whose input is filled by the names that it reads."""
         queue: list[tuple[Scope, Linked]] = [((), linked) if per_call else (id(linked), linked)]
         for scope, flow in queue:  # the list grows while it is read
             if scope in self.flows:
                 continue
             self.flows[scope] = flow
-            _Flow(self, scope, flow).add()
+            caller = _Flow(self, scope, flow, given if flow is linked else None)
+            caller.add()
             for call in calls(flow.flow.body):
                 for called in flows_of(flow.callees.get(call.id)):
                     inner = (*scope, call.id) if per_call else id(called)
                     self._add_call(scope, call, inner, called)
+                    if _is_by_name(call):
+                        self._by_name[inner].append((caller, call))
                     queue.append((inner, called))
-        for scope, path, links, reader in self._reads:
+        for scope, path, links, reader in self._reads:  # this list grows, too
+            if links is self.stores:
+                for caller, call in self._by_name[scope]:
+                    caller.read_by_name(call, path, reader)
             fields = self._fields[scope]
             # A path that names no field reads the whole input.
             for field in {ALL, *fields.intersection(path)} if fields & {*path} else fields:
@@ -197,10 +168,20 @@ class Influence:
 class _Flow:
     """Adds the links inside of one flow."""
 
-    def __init__(self, graph: Influence, scope: Scope, linked: Linked) -> None:
+    def __init__(
+        self, graph: Influence, scope: Scope, linked: Linked, given: Collection[str] | None
+    ) -> None:
         self.graph = graph
         self.scope = scope
         self.flow = linked.flow
+        self._linked = linked
+        self._given = given
+        """The fields of the input; None: they are not known."""
+        self._names = set[str]()
+        """The names of the stores that a step may write, or that a graph declares."""
+        self._root = whole_input(linked)
+        self._stores = set[tuple[str, ...]]()
+        """The stores that have a node."""
         self._read_stores: set[tuple[str, ...]] = set()
         self._arguments: dict[str, dict[tuple[str, ...], set[str]]] = {}
         """The names of each call's arguments, by the paths that the arguments read."""
@@ -216,9 +197,37 @@ class _Flow:
             self._add_values(step)
             if self.graph.per_call:
                 self._add_decisions(step)
-        for path in self._read_stores:
-            store = self._store(path)
-            self.graph.read_input(self.scope, path[-1:], self.graph.stores, store)
+        for step in steps if not self.graph.per_call else ():
+            if isinstance(step, Invoke) and _is_by_name(step):
+                self._add_secrets_by_name(step)
+
+    def _add_secrets_by_name(self, call: Invoke) -> None:
+        """Links into the secret arguments of a call that is filled by name."""
+        callees = callees_of(self._linked.callees.get(call.id))
+        for tool in (callee for callee in callees if isinstance(callee, Tool)):
+            for name in tool.secret:
+                argument = self._node("argument", call, name)
+                self.read_by_name(call, (name,), argument, tool.accepts)
+
+    def read_by_name(
+        self,
+        call: Invoke,
+        path: tuple[str, ...],
+        reader: Node,
+        wanted: Mapping[str, Any] | None = None,
+    ) -> None:
+        """``reader`` reads an argument of a call that is filled by name. ``path``: the name; empty:
+        all arguments."""
+        args: Any = call.args
+        depth = len(self._root)
+        refs = args.of(path[0], wanted) if path else (Ref(self._root),)
+        for ref in refs:
+            if not ref.optional or not self._may_have(path[0]):
+                self._read_store(ref.path[: depth + 1], [reader])
+
+    def _may_have(self, name: str) -> bool:
+        """Whether the stores may have this name; True if the input is not known."""
+        return self._given is None or name in self._given or name in self._names
 
     def _node(self, kind: str, step: Step, *more: str) -> Node:
         return (self.scope, kind, step.id, *more)
@@ -229,7 +238,7 @@ class _Flow:
         step = read.step
         path = read.ref.path
         readers = list(self._nodes_filled(step, read.ref))
-        if read.store:
+        if read.store or read.key == self._root:
             self._read_store(read.key, readers)
         if is_fed:
             return
@@ -254,7 +263,9 @@ class _Flow:
                 if step.id not in self._arguments:
                     self._arguments[step.id] = _arguments(step)
                 for name in self._arguments[step.id][ref.path]:
-                    yield self._node("argument", step, name)
+                    # What is filled by name is followed by `read_by_name`.
+                    if self.graph.per_call or name != ALL or not _is_by_name(step):
+                        yield self._node("argument", step, name)
 
     def _add_values(self, step: Step) -> None:
         """Links from the values of the steps inside a step to its value, and from it to stores."""
@@ -272,12 +283,15 @@ class _Flow:
             case Dag():
                 self._add_messages(step)
             case Walk():
+                self._names |= {*step.begun, *step.unwritten}
                 for name, keys in step.written.items():
+                    self._names.update(keys)
                     paths = ((*self.flow.dialect.stores, key) for key in keys)
                     self._store_inside(step.nodes[name], paths)
         for node, target in written:
             for ref in target.writes() if target is not None else ():
                 if ref.path[:-1] == self.flow.dialect.stores:
+                    self._names.add(ref.path[-1])
                     graph.stores[node].append(self._store(ref.path))
 
     def _add_decisions(self, step: Step) -> None:
@@ -299,7 +313,12 @@ class _Flow:
             self._add_edges(step)
 
     def _store(self, path: tuple[str, ...]) -> Node:
-        return self.scope, "store", path
+        store = self.scope, "store", path
+        if path not in self._stores:
+            self._stores.add(path)
+            if path[:-1] == self._root:  # who reads the whole reads each store
+                self.graph.stores[store].append(self._store(self._root))
+        return store
 
     def _store_inside(self, outer: Step, paths: Iterable[tuple[str, ...]]) -> None:
         """Any step in ``outer`` may make the values that it writes to these paths."""
@@ -308,8 +327,12 @@ class _Flow:
             self.graph.stores[self._node("value", step)] += stores
 
     def _read_store(self, path: tuple[str, ...], readers: Iterable[Node]) -> None:
-        self._read_stores.add(path)
-        self.graph.stores[self._store(path)] += readers
+        store = self._store(path)
+        self.graph.stores[store] += readers
+        if path not in self._read_stores:
+            self._read_stores.add(path)
+            field = path[-1:] if path != self._root else ()
+            self.graph.read_input(self.scope, field, self.graph.stores, store)
 
     def _add_messages(self, dag: Dag) -> None:
         """The calls of a plan write messages, and read what lies at, above or below a path. A path
@@ -398,6 +421,19 @@ def _giving(step: Step) -> tuple[Step, ...]:
     return children(step)[-1:] if is_last else children(step)
 
 
+def whole_input(linked: Linked) -> tuple[str, ...]:
+    """The path at which a step reads the whole input, with the stores."""
+    dialect = linked.flow.dialect
+    return dialect.stores if dialect.input is None else dialect.input
+
+
+def _is_by_name(step: Step) -> bool:
+    """Whether the arguments of a call are those values that have the names of its parameters."""
+    return (
+        isinstance(step, Invoke) and step.args.names is None and isinstance(step.args, TracedArgs)
+    )
+
+
 def _names(call: Invoke) -> list[str]:
     """The names of a call's arguments, as far as the text has them."""
     return [name for name, _ in call.args.names or ()]
@@ -409,7 +445,7 @@ def _arguments(call: Invoke) -> dict[tuple[str, ...], set[str]]:
     args = call.args
     arguments = _names(call)
     for name in arguments:
-        for ref in args.of(name) if isinstance(args, NamedArguments) else ():
+        for ref in args.of(name) if isinstance(args, TracedArgs) else ():
             names[ref.path].add(name)
     for ref in args.reads():
         names[ref.path] |= {ref.into}.intersection(arguments)

@@ -285,7 +285,7 @@ class Replay:
             self._not_compared.append(f"{asked.step_kind} {asked.name}")
             return
         run = asked.site.run
-        is_secret = asked.site.is_secret
+        is_secret = asked.site.gives_secret(value)
         packed = run.secrets.pack(value, current.settings.journal_value, secret=is_secret)
         is_json = packed.form == "json"
         outcome = outcome_line(

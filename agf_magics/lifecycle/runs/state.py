@@ -22,6 +22,7 @@ from ...flow.progress.progress import Progress
 from ...flow.protocols import FlowInput, FlowResult
 from ...journal.database.store import Store
 from ...journal.run_journal import Journal
+from ...journal.secrets.forms import is_searchable
 from ...journal.secrets.masking import Secrets, names_a_secret
 from ...limits.grants import ANYTHING, Grant
 from ...limits.limits import limits_of_run
@@ -29,7 +30,7 @@ from ...settings.settings import current
 from ...text.diagnostics import Diagnostic, StepError, sort_by_place
 from ...text.names import MOST_IN_ID, word_of
 from ...values.value import Value
-from ..definitions.influence import SecretSources, find_secret_sources
+from ..definitions.secret_sources import SecretSources, find_secret_sources
 from ..input.fields import fields_of
 from .event_queue import EventQueue
 
@@ -178,16 +179,22 @@ class RunState:
     def _secret_sources(self) -> SecretSources:
         """The values that feed secret arguments of tools. Nearly no run has secret arguments, and
         then no value is followed."""
-        return find_secret_sources(self.linked) if self._has_secrets else SecretSources()
+        if not self._has_secrets:
+            return SecretSources()
+        return find_secret_sources(self.linked, fields_of(self.flow_input.input).keys())
 
     def find_secrets(self) -> None:
         """Find which values of the run are secret before any tool is called, because the manifest
         with the input is on disk before the first call. Without a journal, a secret is learned with
         the call that receives it, and elements without it may leave the kernel."""
         sources = self._secret_sources
-        self.secrets.names, self.secrets.steps = sources.names, sources.steps
-        for name in sources.names & fields_of(self.flow_input.input).keys():
-            self.secrets.learn(self.flow_input.input[name])
+        fields = fields_of(self.flow_input.input)
+        self.secrets.steps, self.secrets.keys = sources.steps, sources.keys
+        self.secrets.names = sources.names | (fields.keys() if sources.whole else frozenset())
+        for name in self.secrets.names & fields.keys():
+            # Of a whole input, most fields are no secret: none may make the run blind.
+            if name in sources.names or is_searchable(fields[name]):
+                self.secrets.learn(fields[name])
 
     def log_to_keep(self) -> Any:
         """The messages of the run's named context, without secrets; None: there is no context."""

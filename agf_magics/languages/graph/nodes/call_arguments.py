@@ -146,6 +146,17 @@ class WithState:
             **{name: value for name, value in variables.items() if name not in takes},
         }
 
+    def of(self, name: str, wanted: Wanted = None) -> tuple[Ref, ...]:
+        """What the parameter ``name`` gets: see `build`."""
+        variables = NamedArguments(self.values)
+        takes = (wanted or {}).get("properties") or {}
+        if name == "state":
+            return (Ref(ROOT), *variables.reads())
+        if any(variable.text == name for variable, _ in self.values):
+            return variables.of(name)
+        is_alone = len(takes) == 1
+        return (state_ref((name,), None), *((Ref(ROOT, optional=True),) if is_alone else ()))
+
     def hint_for(self, name: str, frame: Frame) -> str | None:
         """The hint for a parameter that got the whole state."""
         keys = ", ".join(key for key in frame["state"] if key[:1] != "_")
@@ -171,16 +182,28 @@ def question_args(message: Expr, choices: Sequence[Name] | None) -> Computed:
     )
 
 
+class AllKeys(Computed):
+    """All keys of the state, as the input of another flow."""
+
+    __slots__ = ()
+
+    def __init__(self, span: Span) -> None:
+        super().__init__(span, _all_keys, (Ref(ROOT, certain=False),))
+
+    def of(self, name: str, wanted: Wanted = None) -> tuple[Ref, ...]:
+        """What the other flow reads as ``name``."""
+        return (state_ref((name,), None),)
+
+
+def _all_keys(frame: Frame) -> Value:
+    return {name: value for name, value in frame["state"].items() if name not in OF_THE_RUN}
+
+
 def pass_keys(span: Span, mapping: Sequence[tuple[Name, Name]] | None) -> Computed:
     """The input of another flow: some keys of this graph under other names, or (None) all keys."""
 
     if mapping is None:
-
-        def everything(frame: Frame) -> Value:
-            state = frame["state"]
-            return {name: value for name, value in state.items() if name not in OF_THE_RUN}
-
-        return Computed(span, everything, (Ref(ROOT, certain=False),))
+        return AllKeys(span)
 
     def renamed(frame: Frame) -> Value:
         state = frame["state"]
