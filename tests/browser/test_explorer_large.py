@@ -89,7 +89,8 @@ def test_long_flows_walks_and_thousands_of_calls(opened: Open) -> None:
     assert row.locator("td").all_inner_texts()[:4] == ["✗ failed", "#7", "1", "1"]
     assert row.locator("td").all_inner_texts()[5:] == ["ValueError: no 7", "item: 7"]
     row.click()
-    panel.locator("p:has-text('element #7')").wait_for()
+    panel.locator(".calls b.bad:text-is('#7 · ✗ failed')").wait_for()
+    panel.locator(".calls pre.error", has_text="no 7").wait_for()
     panel.locator("text=1–1 of 1").wait_for()
     both_themes(page, "elements", 4)
     many.locator(".row", has_text="for_each").nth(1).click()
@@ -97,11 +98,18 @@ def test_long_flows_walks_and_thousands_of_calls(opened: Open) -> None:
     panel.locator("td:text-is('Look at 1.')").wait_for()
     assert panel.locator("td:text-is('Seen.')").count() == 3
     both_themes(page, "elements-of-agents", 4)
+    panel.locator("td:text-is('Look at 2.')").click()
+    panel.locator(".calls .said.user", has_text="Look at 2.").wait_for()
+    panel.locator(".calls .said.model", has_text="Seen.").wait_for()
+    assert panel.locator(".calls select").count() == 0
+    both_themes(page, "element-of-an-agent", 4)
+    panel.locator("button:text-is('‹ Elements')").click()
+    panel.locator("td:text-is('Look at 1.')").wait_for()
     page.open_view(4, "Timeline")
     many.locator(".row:has([title*=' for_each'])").first.click()  # the timeline has names, not kinds
     many.locator("canvas[aria-label*='4,200 calls, at most']").wait_for()
     page.open_step(4, "clerk")
-    panel.locator("select[aria-label=Session]").select_option(label="#2")
+    panel.locator("select[aria-label=Session]").select_option(label="#2 · ✓ ok")
     panel.locator(".said >> text=Look at 3.").wait_for()
     both_themes(page, "sessions", 4)
     assert page.errors == []

@@ -320,6 +320,16 @@ def test_the_sessions_of_a_fan_out_have_their_states_and_the_one_that_gets_a_rep
         assert at_end["index"] == [1]  # the first that failed
         assert at_end["states"] == [*states[:2], f"#{shown[0]} ok", states[4]]
         assert sessions_of(view, index=[0], follows=True)["index"] == [0]
+        of_element = requests_of(view)["element"]
+        elements = [of_element({"step": "steps[0]", "index": [number]}) for number in (0, 1, 4)]
+        assert [element["failed"] for element in elements] == [False, True, True]
+        # The conversation has the failure of a request; a reply that is not valid is no failed call.
+        assert [element.get("lead", {}).get("error", "")[:13] for element in elements] == ["", "", "the reply is "]
+        ((step, name),) = elements[0]["sessions"]
+        assert name == "agent"
+        for number, said in ((0, "pear"), (1, "fig")):
+            answer = requests_of(view)["session"]({"step": step, "element": [number]})
+            assert (answer["total"], answer["messages"][0]["text"]) == (1, f"What does one {said} cost?")
 
 
 LOOKING = """\

@@ -397,6 +397,10 @@ def test_more_calls_than_bars_are_a_density(journaled: Kernel) -> None:
     first, second = (ElementRow._make(row) for row in elements["rows"][:2])
     assert (first.numbers, first.calls, first.failed, first.is_failed) == ([7], 1, 1, True)
     assert (first.output, first.input) == ("ValueError: seven", "n: 7")
+    failed, ok = (page.get("element", step="steps[0]", index=[number]) for number in (7, 8))
+    assert (failed["failed"], failed["sessions"], ok) == (True, [], {"failed": False, "sessions": []})
+    assert "seven" in failed["lead"]["error"]
+    assert failed["lead"]["given"] == page.get("call", step="steps[0]", number=failed["lead"]["number"])["given"]
     assert (second.output, second.input) == ("0", "n: 0")
 
 

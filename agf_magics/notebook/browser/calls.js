@@ -4,28 +4,59 @@ const CALL_COLUMNS = ["element", "state", "took", "output or error", "input"];
 const ORDERS = { element: ["element", "ascending", "by element"], state: ["failed", "other", "failed first"], took: ["slowest", "descending", "slowest first"] };
 const SEARCHED_CALLS = 8; // calls from which there is a field to find one
 
-function callPages({ named, element, button, hint, table, number, ends, valueElement, errorElement }) {
+function callPages({ named, element, button, hint, table, number, ends, valueElement, errorElement }, Conversation) {
   function elements(pages, page) {
     const rows = named("ElementRow", page.rows).map(({ numbers, calls, failed, isFailed, took, output, input }) => ({ numbers, bad: isFailed, cells: [
       isFailed ? "✗ failed" : "✓ ok", `#${numbers.join("#")}`, number(calls), failed ? number(failed) : "", took, output, input] }));
-    const open = row => pages.again({ byElement: false, index: row.numbers, failed: false });
+    const open = row => pages.openElement(row.numbers);
     const listed = table(["", "element", "calls", "failed", "took", "output or error", "input"], rows, open);
     listed.classList.add("of-calls");
     return [element("div", { class: "actions" }, pages.pages(page), pages.go("Calls", "List the calls", { byElement: false, index: [], offset: 0 })), listed];
   }
 
   function call({ name, at, error, given, result }) {
-    const shown = [element("h3", {}, at.startsWith("#") ? `${name} ${at}` : at)];
+    const shown = at ? [element("h3", {}, at.startsWith("#") ? `${name} ${at}` : at)] : [];
     if (error) shown.push(errorElement(error));
     if (given) shown.push(element("h4", {}, "Input"), valueElement(given));
     if (result) shown.push(element("h4", {}, "Output"), valueElement(result));
     return shown;
   }
 
+  // One element of a fan-out: what failed in it, and the conversations of its agents. Its calls are listed below.
+  class ElementPart {
+    constructor(pages, index) {
+      Object.assign(this, { pages, index, talks: new Map(), lead: element("div") });
+      this.back = pages.go("‹ Elements", "List the elements", { byElement: true, index: [] });
+      this.title = element("b");
+      this.node = element("div", {}, element("div", { class: "actions" }, this.back, this.title), this.lead);
+      pages.inner.replaceChildren(this.node);
+      this.back.focus({ preventScroll: true });
+    }
+
+    async fetch() {
+      const { pages: { view, step }, index, talks } = this;
+      const { failed, lead, sessions } = await view.state.request("element", { step, index });
+      this.title.textContent = `#${index.join("#")}${failed ? " · ✗ failed" : ""}`;
+      this.title.className = failed ? "bad" : "";
+      const now = JSON.stringify(lead);
+      if (now !== this.now) this.lead.replaceChildren(...lead ? call(lead) : []);
+      this.now = now;
+      for (const [id, name] of sessions) {
+        if (!talks.has(id)) {
+          const node = element("div");
+          this.node.append(element("h4", {}, sessions.length > 1 ? `Conversation: ${name}` : "Conversation"), node);
+          talks.set(id, new Conversation(view, node, id, index));
+        }
+        talks.get(id).fetch();
+      }
+    }
+  }
+
   // The calls of a step that runs several times, page by page, failed ones first; or one of them.
   return class CallPages {
     constructor(view, node, step, hasElements, hasValues) {
       this.panel = view.panel;
+      this.view = view;
       this.state = view.state;
       this.node = node;
       this.step = step;
@@ -69,9 +100,13 @@ function callPages({ named, element, button, hint, table, number, ends, valueEle
     async fetch(news) {
       if (this.isOpen) return;
       const { step, offset, failed, index, byElement, order, text } = this;
+      const part = this.hasElements && index.length ? this.partOf(index) : null;
       let page = news?.of === JSON.stringify(this.wish) ? news : null;
-      try { page ??= await this.state.request(byElement ? "elements" : "calls", { step, offset, failed, index, order, text }); } catch (error) { return this.inner.replaceChildren(hint(error.message)); }
-      if (this.isOpen || byElement !== this.byElement) return;
+      try {
+        await part?.fetch();
+        page ??= await this.state.request(byElement ? "elements" : "calls", { step, offset, failed, index, order, text });
+      } catch (error) { return this.inner.replaceChildren(hint(error.message)); }
+      if (this.isOpen || byElement !== this.byElement || `${index}` !== `${this.index}`) return;
       this.node.hidden = this.hasValues && !page.total && !failed && !index.length && !text;
       this.search.hidden = byElement || this.state.fixed || !text && page.total < SEARCHED_CALLS;
       if (!byElement) return this.showCalls(page);
@@ -83,6 +118,11 @@ function callPages({ named, element, button, hint, table, number, ends, valueEle
       Object.assign(this, { isOpen: false, byElement: false, index, offset: 0, failed: false });
       this.fetch();
       this.node.scrollIntoView({ block: "nearest" });
+    }
+
+    partOf(index) {
+      if (`${this.element?.index}` !== `${index}` || !this.element.node.isConnected) this.element = new ElementPart(this, index);
+      return this.element;
     }
 
     go(name, title, changes, off = false) {
@@ -102,8 +142,8 @@ function callPages({ named, element, button, hint, table, number, ends, valueEle
       const rows = page.rows.map(call => ({ number: call.number, bad: call.failed, cells: [
         call.at + (call.attempt > 1 ? ` (attempt ${call.attempt})` : ""),
         call.failed ? "✗ failed" : call.what === "finished" ? "✓ ok" : call.what, call.took, call.output, call.input] }));
-      const elements = this.hasElements && this.go("By element", "Group the calls by element", { byElement: true, index: [], offset: 0 });
-      const only = this.index.length ? element("p", {}, `element #${this.index.join("#")}`) : "";
+      const elements = this.hasElements && !this.index.length && this.go("By element", "Group the calls by element", { byElement: true, index: [], offset: 0 });
+      const only = !this.index.length ? "" : this.hasElements ? this.element.node : element("p", {}, `element #${this.index.join("#")}`);
       const shown = JSON.stringify([this.order, rows]); // of a running step often only the number of all calls changes
       if (shown !== this.shown || !this.listed.isConnected) {
         this.listed = table(this.heads(page.rows.some(call => call.at.includes("#")) ? "element" : "call"), rows, row => this.open(row.number));
@@ -112,8 +152,12 @@ function callPages({ named, element, button, hint, table, number, ends, valueEle
       this.shown = shown;
       const tools = element("div", { class: "actions" }, this.pages(page),
         this.failed || page.failed && page.failed < page.total ? this.go(filter, filter, { offset: 0, failed: !this.failed }) : "", elements || "");
-      if (this.listed.parentNode === this.inner && !only) this.inner.firstChild.replaceWith(tools);
-      else this.inner.replaceChildren(tools, only, this.listed);
+      if (this.listed.parentNode === this.inner && this.only === only) this.tools.replaceWith(tools);
+      else if (only && only === this.inner.firstChild) {
+        while (only.nextSibling) only.nextSibling.remove();
+        this.inner.append(tools, this.listed);
+      } else this.inner.replaceChildren(...only ? [only] : [], tools, this.listed);
+      Object.assign(this, { only, tools });
       this.panel.fit(this.listed);
     }
 

@@ -2,16 +2,19 @@
 
 function conversations({ named, element, hint, details, valueElement, errorElement, markdownElement, number, setText }) {
   return class Conversation {
-    constructor(view, node, step) {
+    // `inside`: the numbers of an element, of whose sessions alone it is.
+    constructor(view, node, step, inside = []) {
       this.view = view;
       this.state = view.state;
       this.step = step;
       this.node = node;
+      this.inside = inside;
       this.arriving = new Map(); // the elements of the replies that arrive, by the number of their message
       this.said = new Map(); // the elements of the messages, by their JSON: those that stay are not written again
       // Of several sessions, the one that is shown; a later view of the run shows it, too.
       const { kept, runId } = this.state;
-      if (kept.session?.of !== `${runId} ${step}`) kept.session = { of: `${runId} ${step}` };
+      const of = `${runId} ${step} ${inside}`;
+      if (kept.session?.of !== of) kept.session = { of };
       this.shown = kept.session;
       node.append(this.body = element("div"));
       new ResizeObserver(() => view.panel.keepPlace(this.node)).observe(this.node); // its Markdown comes later
@@ -22,7 +25,7 @@ function conversations({ named, element, hint, details, valueElement, errorEleme
       // A session that a person has not chosen is shown until its end; then the next one that runs is.
       const given = index && `${index}` !== this.first ? { index, ...(isChosen || !state.last.live ? {} : { follows: true }) } : {};
       let found;
-      try { found = await state.request("session", { step, ...given }); }
+      try { found = await state.request("session", { step, ...given, ...(this.inside.length ? { element: this.inside } : {}) }); }
       catch (error) { return this.body.replaceChildren(hint(error.message)); }
       if (`${index}` !== `${this.shown.index}`) return; // another one was chosen meanwhile
       if (state.fixed) this.first ??= `${found.index}`; // the answer without an index

@@ -110,6 +110,6 @@ export default base => {
     view.inform(`The variable ${name} has the arguments. ${where}${note ? ` Note: ${note}` : ""}`, text);
   }
 
-  const RowTable = rowTable(base), ValuePages = valuePages(base), Conversation = conversations(base), CallPages = callPages(base), lanes = drawsLanes(base);
+  const RowTable = rowTable(base), ValuePages = valuePages(base), Conversation = conversations(base), CallPages = callPages(base, Conversation), lanes = drawsLanes(base);
   return { ...lanes, calls: (...given) => new CallPages(...given), table: (...given) => new RowTable(...given), evaluations: (...given) => new ValuePages(...given), session: (...given) => new Conversation(...given), time: (...given) => new Time(...given), runs: listsRuns(base), opened };
 };

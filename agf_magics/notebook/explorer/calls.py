@@ -67,7 +67,7 @@ def _calls(run: AnyRun, arguments: Mapping[str, Any]) -> Json:
     }
 
 
-def _call(run: AnyRun, arguments: Mapping[str, Any]) -> Json:
+def call_in_full(run: AnyRun, arguments: Mapping[str, Any]) -> Json:
     """One call in full, by its number."""
     calls = calls_or_refuse(run)
     record = calls.call(natural(arguments.get("number")))
@@ -271,7 +271,7 @@ def _most_at_a_time(spans: Sequence[CallSpan]) -> int:
     return max(1, *accumulate(change for _, change in changes))
 
 
-CALL_REQUESTS = {"calls": _calls, "call": _call, "spans": _spans}
+CALL_REQUESTS = {"calls": _calls, "call": call_in_full, "spans": _spans}
 
 
 def running_calls(

@@ -6,7 +6,8 @@ from the progress of the run.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from ...flow.progress.rows import Row, key_of
@@ -18,13 +19,18 @@ from ...lifecycle.runs.run import Run
 from ...pictures.amounts import duration
 from ...pictures.call_words import REQUEST
 from ...pictures.pages.wire import ElementRow, SessionRow
+from ...pictures.plain import line, plain
+from ...pictures.row_words import shown_name
 from .arguments import calls_or_refuse, flow_of, natural, naturals, row_of
-from .calls import PAGE, clocked, input_of, output_of, running_calls
+from .calls import MOST_ERROR, PAGE, call_in_full, clocked, input_of, output_of, running_calls
 from .request_types import AnyRun, Json
 from .sessions import arriving_json, session_json
 
 MOST_SESSIONS = 500
 """The most sessions of a step that a person can choose from."""
+
+MOST_AGENTS = 5
+"""The most conversations of one element that are shown."""
 
 Numbers = tuple[int, ...]
 """The number of an element, after the numbers of the elements around it."""
@@ -57,30 +63,77 @@ def _elements(run: AnyRun, arguments: Mapping[str, Any]) -> Json:
     return {"total": len(elements), "offset": offset, "page": PAGE, "rows": rows}
 
 
+def _element(run: AnyRun, arguments: Mapping[str, Any]) -> Json:
+    """What a person sees of the element with ``index`` before its calls: what failed in it, and the
+    steps in it that are sessions of a model."""
+    row = row_of(run, arguments)
+    calls = calls_or_refuse(run)
+    index = naturals(arguments.get("index"))
+    elements = [
+        element
+        for element in elements_of(calls, row, flow_of(run, row))
+        if element.numbers == index
+    ]
+    sessions = {
+        key: session
+        for key, session in run.progress.sessions.items()
+        if is_within(session.key, row.key) and session.started
+    }
+    facts: Json = {"failed": bool(failed_elements(run, row, elements) & {index})}
+    if elements and elements[0].last_failed:
+        last = calls.call(elements[0].last)
+        # A conversation has the error itself.
+        if last and not any(is_within(key_of(last.at), talk.key) for talk in sessions.values()):
+            facts["lead"] = call_in_full(run, {"number": elements[0].last, "step": row.id})
+    elif facts["failed"]:
+        facts["lead"] = {"error": _why_dropped(run, row, index)}
+    facts["sessions"] = [
+        [line(session.id, 200), line(shown_name(run.progress.rows.get(key, session)), 80)]
+        for key, session in islice(sessions.items(), MOST_AGENTS)
+    ]
+    return facts
+
+
+def _why_dropped(run: AnyRun, row: Row, index: Numbers) -> str:
+    """The error for which an element was dropped although its calls are ok."""
+    errors = (error for numbers, error in _dropped(run, row) if numbers == index)
+    return plain(run.secrets.text(str(next(errors, ""))), MOST_ERROR)
+
+
 def failed_elements(run: AnyRun, row: Row, elements: Iterable[CallsOfElement]) -> set[Numbers]:
     """The elements of a step that failed: whose last call failed, or that were dropped although it was
     ok, for example because of the type of its result."""
     failed = {element.numbers for element in elements if element.last_failed}
+    return failed | {numbers for numbers, _ in _dropped(run, row)}
+
+
+def _dropped(run: AnyRun, row: Row) -> Iterator[tuple[Numbers, BaseException]]:
+    """The elements of a step that were dropped because of a failure in it, each with the error."""
     depth = element_depth(row, flow_of(run, row))
     if depth is None or not any(part.failed for part in (row, *row.elements)):
-        return failed
+        return
     bodies = [part.key for part in row.elements or (row,)]
     for failure in list(run.progress.failures):
         if any(is_within(body, key_of(failure.at)) for body in bodies):
             place = getattr(failure.error, "path", None) or failure.at
             numbers = numbers_in(place, row.key, depth)
-            failed |= {numbers} if numbers is not None else set()
-    return failed
+            if numbers is not None:
+                yield numbers, failure.error
 
 
 def _session(run: AnyRun, arguments: Mapping[str, Any]) -> Json:
     """The conversation of a model's session. Of several sessions, the one with ``index``; with
     ``follows`` only until it has ended, or until another one gets a reply before it. Default: one that
-    gets a reply now, else one that runs, else one that failed, else the first."""
+    gets a reply now, else one that runs, else one that failed, else the first. ``element``: only of
+    the sessions in this element."""
     row = row_of(run, arguments)
     calls = calls_or_refuse(run)
     sessions = elements_of(calls, row, flow_of(run, row))
     states = _session_states(run, row, calls, sessions)
+    element = naturals(arguments.get("element"))
+    states = {
+        numbers: state for numbers, state in states.items() if numbers[: len(element)] == element
+    }
     index = naturals(arguments.get("index"))
     if not index or arguments.get("follows") is True:
         replied = {session.numbers for session in sessions}
@@ -185,4 +238,4 @@ def _leads_to(at: StepPath, numbers: Numbers) -> bool:
     return tuple(bit for bit in at if isinstance(bit, int))[: len(numbers)] == numbers
 
 
-ELEMENT_REQUESTS = {"elements": _elements, "session": _session}
+ELEMENT_REQUESTS = {"elements": _elements, "element": _element, "session": _session}
