@@ -145,6 +145,12 @@ class Permit(NamedTuple):
     the caller passed them, without secrets; None: the call needs no permission."""
     instead: CallReplacement | None = None
     """How the person's answer can replace the call; None: only yes or no."""
+    reads: tuple[Name, ...] = ()
+    """The arguments of a tool that decide whether the person is asked; a tool without one of them
+    would fail."""
+    of: Callable[[str], Permit | None] | None = None
+    """Returns the permit for a callee that the step chooses, by its alias; None: it is the same for
+    each."""
 
 
 class RowTerms(NamedTuple):

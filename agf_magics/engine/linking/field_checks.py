@@ -144,6 +144,28 @@ def check_arguments(step: Invoke, tool: Tool, problems: Diagnostics) -> None:
             problems.error("flow.missing-argument", message, step.name.span, hint)
 
 
+def check_permits(step: Invoke, callees: Mapping[str, Any], problems: Diagnostics) -> None:
+    """Warn of conditions that read an argument that a tool of ``callees`` does not have, since each
+    call of it would fail."""
+    if step.permit is None or step.permit.of is None:
+        return
+    lacking = dict[Name, Tool]()
+    for alias, callee in callees.items():
+        permit = step.permit.of(alias)
+        if permit is not None and isinstance(callee, Tool) and not callee.arguments.more:
+            for name in permit.reads:
+                if name.text not in callee.arguments.parameters:
+                    lacking.setdefault(name, callee)
+    for name, tool in lacking.items():
+        takes = tool.arguments
+        last = name.text.rpartition(".")[2]
+        is_path = last in takes.parameters
+        near = f"did you mean {last}?" if is_path else suggest(name.text, takes.parameters)
+        message = f"tool {tool.name!r} has no argument {name.text!r}"
+        hints = join_hints(near, f"it takes {takes.takes or 'none'}")
+        problems.warn("flow.unknown-argument", message, name.span, hints)
+
+
 def _warn_literal_secrets(
     step: Invoke, tool: Tool, spans: Mapping[str, Span | None], problems: Diagnostics
 ) -> None:

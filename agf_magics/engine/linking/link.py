@@ -30,6 +30,7 @@ from .fan_out_checks import warn_repeated_effects, warn_unlimited
 from .field_checks import (
     check_arguments,
     check_passed,
+    check_permits,
     check_schema,
     foreign_names,
     unknown_gifts,
@@ -180,6 +181,7 @@ class _Linker:
             chosen = replace(step, name=named, lookup=lookup)
             if (callee := LOOK_UP[step.kind](self, chosen, around)) is not None:
                 callees[alias] = callee
+        check_permits(step, callees, self.problems)
         return Candidates(callees)
 
     def model(self, step: Invoke, around: tuple[str, ...]) -> ModelBinding:

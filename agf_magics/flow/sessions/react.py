@@ -16,7 +16,7 @@ from ...values.value import Value
 from ..expressions import Computed, Stored
 from ..protocols import Frame, Name, Outcome, Ref, Target
 from ..step import Step
-from ..step_options import EVERY_TOOL, Asking, Lookup, Permit, Pick
+from ..step_options import Asking, Lookup, Permit, Pick
 from ..steps import Choose, Compute, Each, Invoke, Repeat
 from ..steps import Sequence as InOrder
 from .session import Conversation, Session, observation
@@ -118,7 +118,7 @@ def _tools(state: _State, id: str, span: Span) -> Step:
         args=Computed(span, state.arguments, names=()),
         # A failed call is a result for the model, which may try something else.
         rescue=observation,
-        permit=Permit(state.question) if session.permits else None,
+        permit=Permit(state.question, of=session.permit_of) if session.permits else None,
     )
     return Each(
         id=id,
@@ -209,10 +209,7 @@ class _State:
 
     def question(self, frame: Frame, arguments: Mapping[str, Value], shown: Value) -> str | None:
         """The question to a person before the current call; None: nobody is asked."""
-        permits = self.session.permits
-        tool = frame[self.call]["tool"]
-        every = f"{str(tool).partition('__')[0]}__{EVERY_TOOL}"
-        permit = permits.get(tool) or permits.get(every)
+        permit = self.session.permit_of(frame[self.call]["tool"])
         return permit.ask(frame, arguments, shown) if permit is not None else None
 
     def arguments(self, frame: Frame) -> Value:

@@ -29,7 +29,7 @@ from ...values.unread import read_all
 from ...values.value import Value, is_json, isolate, type_name
 from ..null_warnings import warn_of_null
 from ..protocols import Expr, Name
-from ..step_options import Permit
+from ..step_options import EVERY_TOOL, Permit
 
 STEPS = 10
 """The default of the largest number of requests of a session."""
@@ -157,6 +157,11 @@ class Session:
     def offered(self) -> tuple[Name, ...] | None:
         """The names of the offered tools; None: all tools that the invoker may use."""
         return None if self.tools is None else tuple(offer.name for offer in self.tools)
+
+    def permit_of(self, tool: str) -> Permit | None:
+        """The question before a call of ``tool``: its own, or that of its server."""
+        every = f"{tool.partition('__')[0]}__{EVERY_TOOL}"
+        return self.permits.get(tool) or self.permits.get(every)
 
 
 class FailedCall(str):

@@ -77,6 +77,13 @@ def check_name(reader: Reader, name: Name | Scalar, meaning: str, root: str) -> 
         reader.warn("pipeline.store-name", message, name.span, hint)
 
 
+def check_blank(reader: Reader, name: Name | Scalar, meaning: str) -> None:
+    """Refuse a key that names something and is blank."""
+    if not name.text.strip():
+        message = f"{meaning} has a blank name"
+        reader.error("pipeline.blank-name", message, name.span, "give it a name")
+
+
 def read_expression(reader: Reader, node: Node, key: Key) -> Expr | None:
     text = reader.text(node, key)
     return reader.r1(text) if text else None
@@ -279,9 +286,7 @@ def read_branches(reader: Reader, node: Node, key: Key) -> dict[str, Step]:
     branches = list(reader.written_entries(node, key))
     scope = reader.scope.inside((), unseen={name.text: IN_BRANCH for name, _ in branches})
     for name, value in branches:
-        if not name.text.strip():
-            message = "a branch has a blank name"
-            reader.error("pipeline.blank-name", message, name.span, "give it a name")
+        check_blank(reader, name, "a branch")
         if name.text == BRANCH_ERRORS:  # an error as in Reyn: collect would not see one of the two
             message = f"a branch is not called {name.text!r}: collect finds the errors under it"
             reader.error("pipeline.store-name", message, name.span, "choose another name")

@@ -15,6 +15,8 @@ from .r1.nodes import STORES, Names
 
 ROOTS = {"ctx": "it is all stores", "pipe": "it is the result of the step before"}
 """The names that are visible everywhere, and what they mean."""
+HANDED_ON = "pipe"
+"""The name that a called pipeline sees without ``pass``, with the same value."""
 BOUND_NAMES = ("item", "acc")
 """The names that a fan-out and a fold bind."""
 _ROOTS: Mapping[str, tuple[str, ...]] = {name: (name,) for name in ROOTS}

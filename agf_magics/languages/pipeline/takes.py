@@ -19,6 +19,8 @@ from . import lookalikes
 from .body import Reader, refused_value
 from .key_values import (
     RETRY,
+    check_blank,
+    check_name,
     read_arguments,
     read_branches,
     read_command,
@@ -31,6 +33,7 @@ from .key_values import (
     read_steps,
     read_template,
 )
+from .scope import HANDED_ON
 from .values import Attached, Named
 
 
@@ -81,11 +84,18 @@ def read_tools(reader: Reader, node: Node, key: Key) -> tuple[Name, ...] | None:
 def read_pass(reader: Reader, node: Node, key: Key) -> NamedArguments | None:
     if isinstance(node, Fields):  # P4: the newer form
         passed = NamedArguments(tuple(reader.read_values(node, key, EXPRESSION)))
+        for name, expr in passed.values:
+            check_blank(reader, name, "a value that is passed")
+            if not (name.text == HANDED_ON and expr.span.text == HANDED_ON):
+                check_name(reader, name, "this value", "ctx")
         return passed if len(passed.values) == len(node.fields) else None
     if not isinstance(node, Items):
         reader.wrong_type(node, key)
         return None
     names = _names(reader, node, Key("pass", NAME))
+    for name in names:
+        if name.text != HANDED_ON:
+            check_name(reader, name, "this value", "ctx")
     return NamedArguments(tuple((name, _read_listed_name(reader, name)) for name in names))
 
 
@@ -184,7 +194,7 @@ ATTACH = Takes(
 PASS = Takes(
     "a list of names, or a mapping of names to expressions",
     "[doc, notes]",
-    {"anyOf": [S_NAMES, mapping_of(S_TEXT)]},
+    {"anyOf": [S_NAMES, {**mapping_of(S_TEXT), "propertyNames": S_NAME}]},
     read_pass,
     word="pass",
 )

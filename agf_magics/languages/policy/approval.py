@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from ...flow.protocols import Frame
+from ...flow.protocols import Frame, Name
 from ...flow.question_text import LONGEST, value_line, word_or_json
 from ...flow.step_options import Permit
 from ...text.diagnostics import Diagnostics
@@ -48,7 +48,8 @@ def approval(
         # An argument that the call leaves out is not secret.
         return f"{_fill(text, frame, {**arguments, **shown_arguments})} ({what_runs})"
 
-    return Permit(ask), when
+    arguments = when.arguments if when is not None else ()
+    return Permit(ask, reads=tuple(Name(name, span) for name, span in arguments)), when
 
 
 def _placeholder(path: str) -> str | None:

@@ -258,7 +258,7 @@ def _lack(violation: Violation, name: str, node: Fields, key: Span | None) -> _L
     about = rule.get("description") or resolve_reference(schema(), rule).get("description")
     value = node.text_at(slip)
     if name in CONDITIONS and COMPARISON.fullmatch(value):
-        hint = condition_hint(name, value)
+        hint = condition_hint((*violation.path, name), value)
     elif slip:
         hint = f"did you mean {name}?"
     else:

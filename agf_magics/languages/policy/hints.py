@@ -139,7 +139,7 @@ def hint_for(violation: Violation, node: Node) -> str | None:
     if path[-2:-1] == ("args_match",):
         return "for one of several values: {in: [...]}; a matcher cannot test null"
     if CONDITIONS.intersection(path[-1:]) and isinstance(violation.found, str):
-        return condition_hint(str(path[-1]), violation.found)
+        return condition_hint(path, violation.found)
     if path[-1:] in (("steps",), ("agents",), ("routes",)) and isinstance(node, Fields):
         return f"begin each entry with a dash: - {next(iter(node.fields), 'agent')}: …"
     if path[-1:] in (("steps",), ("agents",)) and isinstance(violation.found, str):
@@ -169,12 +169,21 @@ COMPARISON = re.compile(rf"\s*([\w.]+)\s*({SIGN})\s*(.+?)\s*", re.ASCII)
 """A condition that is written as an expression: its path, its sign and its value."""
 
 
-def condition_hint(key: str, text: str) -> str:
-    """The hint with the condition that the expression ``text`` means."""
+_TOOLS = frozenset({"local_tools", "mcp_servers"})
+"""The lists of an action space whose conditions have the names of arguments, where other conditions
+have paths."""
+_ARGUMENT = re.compile(r"(?:tool_args|args|arguments)\.(\w+)|(\w+)", re.ASCII)
+
+
+def condition_hint(path: Sequence[str | int], text: str) -> str:
+    """The hint with the condition that the expression ``text`` at ``path`` means."""
     match = COMPARISON.fullmatch(text)
-    path, sign, value = match.groups() if match else ("PATH", ">=", "VALUE")
+    left, sign, value = match.groups() if match else ("PATH", ">=", "VALUE")
+    if _TOOLS.intersection(path):
+        argument = _ARGUMENT.fullmatch(left) if match else None
+        left = (argument[1] or argument[2]) if argument else "ARGUMENT"
     matcher = f"{{{COMPARED[sign]}: {value}}}" if sign in COMPARED else value
-    return f"write {key}: {{args_match: {{{path}: {matcher}}}}}"
+    return f"write {path[-1]}: {{args_match: {{{left}: {matcher}}}}}"
 
 
 def schema_hint(violation: Violation) -> str | None:

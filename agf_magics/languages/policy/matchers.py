@@ -85,6 +85,10 @@ class Condition:
     def paths(self) -> tuple[Path, ...]:
         return tuple(m.key for group in self.groups for m in group if isinstance(m.key, Path))
 
+    @property
+    def arguments(self) -> tuple[Argument, ...]:
+        return tuple(m.key for group in self.groups for m in group if isinstance(m.key, Argument))
+
     def reads(self) -> tuple[Ref, ...]:
         """The values that the condition reads. The first group is always read, so an absent field
         of it is an error."""

@@ -192,8 +192,12 @@ def unused_fields(flow: Flow, input: Mapping[str, Value]) -> Iterator[Diagnostic
                 message = f"{flow.name!r} reads {name!r}, which the input lacks"
                 yield Diagnostic("run.missing-input", message, ref.span, hint, "warning")
         return
+    values_of_frame = _beside_stores(flow)
     for name in unread:
         hint = suggest(name, absent)
+        if name in values_of_frame:
+            path = ".".join((*flow.dialect.stores, name))
+            hint = f"{name!r} alone is another value; {path} reads this one"
         # The warnings of the definition are probably about the text that was meant to read the
         # field.
         warned_of_text = not read and flow.warnings
@@ -209,9 +213,21 @@ def read_names(flow: Flow) -> Iterator[str]:
     yield from filter(None, (ref.path[-1] for ref in flow.inputs))
     outside = (wire.name.partition(" → ")[0] for wire in wires(flow) if not wire.source)
     fields = (name.removeprefix("†").removeprefix("input.").split(".")[0] for name in outside)
-    yield from filter(None, fields)
+    no_fields = {"", *_beside_stores(flow)}
+    yield from (name for name in fields if name not in no_fields)
     declared = (flow.declared.accepts or {}).get("properties")
     yield from declared if isinstance(declared, Mapping) else ()
+
+
+def _beside_stores(flow: Flow) -> set[str]:
+    """The values that steps of ``flow`` read beside its stores before a step writes them, such as
+    ``pipe``: no field of the input is one of them."""
+    stores = flow.dialect.stores
+    return {
+        read.key[-1]
+        for read in follow(flow).reads
+        if stores and read.unwritten and not read.store and read.key != stores
+    }
 
 
 def _settle(copy: Callable[[], R]) -> R:
