@@ -320,7 +320,7 @@ class Journal:
             return self._write_reused_later(call, value)
         if result.data is not None and self.rows.results is not None and self.is_open:
             self.rows.results.adopt(value, bare(result.data))
-        self._later(*self.rows.reused(call, value), self.lose)
+        self._later(*self.rows.reused(call, value, result.pickle), self.lose)
         if not self.is_open:
             self._lost += 1
             self.warn_broken()

@@ -28,7 +28,7 @@ from ..codec.fingerprints import (
     is_same_print,
     print_of,
 )
-from ..codec.identities import Identities
+from ..codec.identities import Identities, bare
 from ..codec.json_texts import encode
 from ..codec.pickles import is_data
 from ..codec.same_values import essence
@@ -249,10 +249,14 @@ class CallRows:
         pieces = ArgumentPieces(self.most, lambda value: None)
         return pieces.text if pieces.add(arguments) else encode(arguments)
 
-    def reused(self, call: StartedCall, value: Value) -> Insert:
-        """The row of a call that reuses the result of a call in another run."""
+    def reused(self, call: StartedCall, value: Value, pickle: bytes | None = None) -> Insert:
+        """The row of a call that reuses the result of a call in another run. ``pickle``: its pickle
+        there; default None: it has none."""
         self.not_made(call)
         packed = self.stored(value, self.secret.pack(value, self.most, call.received))
+        # A second pickle of a value may have other bytes, and would not count as the same value.
+        if pickle is not None and packed.form == "pickle" and not self.secret.active:
+            packed = packed._replace(data=bare(pickle))
         if packed.form == "again":
             self._not_stored(call, packed.why)
         elif isinstance(packed.data, bytes) and not packed.is_json:

@@ -31,6 +31,8 @@ class ReusedResult(NamedTuple):
     """The row's data; None: the value is not stored as parts."""
     error: str | None = None
     """The failure as JSON; None: the call did not fail."""
+    pickle: bytes | None = None
+    """The row's pickle; None: the value is not stored as one."""
 
 
 class EarlierRun(NamedTuple):
@@ -158,11 +160,12 @@ class Reuse:
         assert isinstance(stored, _ResultWithObjects)
         if value.error is not None:
             return ReusedResult(None, None, digest, error=value.error)
-        data = value.result.parts
-        is_late = not reads and data is not None and is_alone(data) and opaque_kind(bare(data))
+        data, parts = value.result.data, value.result.parts
+        is_late = not reads and parts is not None and is_alone(parts) and opaque_kind(bare(parts))
         late = {"is_late": True} if is_late else {}
         record = self._read(value, stored.run.run_id, **late)
-        return ReusedResult(value_of(record), None, digest, record.result.parts)
+        pickle = data if value.result.form == "pickle" and isinstance(data, bytes) else None
+        return ReusedResult(value_of(record), None, digest, record.result.parts, None, pickle)
 
 
 def _digest_if_same(stored: _Stored, digest: bytes) -> bytes | None:

@@ -46,7 +46,7 @@ class Essence(NamedTuple):
     digest: bytes
     """The digest of the content, which is the same for all texts or pickles of the same value."""
     shown: bytes
-    """The digest of the preview."""
+    """The digest of the preview; empty: it has a mask, which may stand for any value."""
     is_certain: bool = True
     """Whether a different digest means a different value."""
     layout: str = ""
@@ -70,15 +70,17 @@ def essence(stored: Stored) -> Essence:
         shown = encode(preview(_loaded(data)))
     elif stored.form == "pickle" and isinstance(data, bytes):
         digest, is_certain = _pickle_digest(bare(data))
+        is_certain &= not _has_arrow(data)
     elif stored.form == "parts" and isinstance(data, bytes):
         return _essence_of_parts(data, shown or "")
     else:
         # The value is not stored.
         digest, is_certain = b"", encode(MASK)[1:-1] not in (shown or "")
         if isinstance(data, bytes):  # the `ObjectFingerprint.contents` of the value
-            shown_digest = _hash("shown", (shown or "").encode())
-            return Essence("again", data[CONTENTS:], shown_digest, True, data[:CONTENTS].hex())
-    return Essence(stored.form, digest, _hash("shown", (shown or "").encode()), is_certain)
+            return Essence(
+                "again", data[CONTENTS:], _digest_shown(shown), True, data[:CONTENTS].hex()
+            )
+    return Essence(stored.form, digest, _digest_shown(shown), is_certain)
 
 
 def have_same(first: Essence, second: Essence) -> bool | None:
@@ -92,19 +94,31 @@ def have_same(first: Essence, second: Essence) -> bool | None:
         return False
     if first.digest == second.digest:
         return True
-    return False if are_certain else None
+    has_other_preview = first.shown and second.shown and first.shown != second.shown
+    return False if are_certain or has_other_preview else None
 
 
 def _essence_of_parts(data: bytes, shown: str) -> Essence:
-    shown_digest = _hash("shown", shown.encode())
+    shown_digest = _digest_shown(shown)
     try:
         parts, layout, rest = content_of(bare(data))
     except DecodeError:
         return Essence("parts", _hash("bytes", data), shown_digest, False)
     inside, is_certain = _pickle_digest(rest) if rest else (b"", False)
-    # The bytes of a missing value in Arrow are arbitrary.
-    is_certain &= b"pyarrow" not in rest and b"polars" not in rest
+    is_certain &= not _has_arrow(rest)
     return Essence("parts", _hash("parts", parts, inside), shown_digest, is_certain, layout)
+
+
+def _digest_shown(shown: str | None) -> bytes:
+    """`Essence.shown` of the preview ``shown``."""
+    is_masked = encode(MASK)[1:-1] in (shown or "")
+    return b"" if is_masked else _hash("shown", (shown or "").encode())
+
+
+def _has_arrow(data: bytes) -> bool:
+    """Whether a pickle may hold memory of Arrow, as of a text of pandas: the bytes of a missing
+    value are arbitrary, and a list of the missing values may stand where none is missing."""
+    return b"pyarrow" in data or b"polars" in data
 
 
 def is_same_json(first: str | None, second: str | None) -> bool:

@@ -83,6 +83,13 @@ class _Call(NamedTuple):
     """Whether the result and the input are stored, so that equal hashes mean equal values."""
     digest: bytes | None
     """The digest of the call with its input (see `CallDigest`)."""
+    contents: str | None
+    """The digest of an input that is not JSON; None: it has none."""
+
+    def has_same_digest(self, other: _Call) -> bool:
+        """Whether the digest of the input, or of the whole call, is that of ``other``."""
+        pairs = ((self.digest, other.digest), (self.contents, other.contents))
+        return any(mine is not None and mine == theirs for mine, theirs in pairs)
 
 
 class _Step(NamedTuple):
@@ -264,7 +271,8 @@ def _by_step(side: _Side) -> dict[_Step, Calls]:
         step = calls[place[0]]
         if place in step:  # an earlier attempt of the call
             times = step[place].times + times
-        step[place] = _Call(record.what, *hashes, times, record.name, whole, record.digest)
+        digests = record.digest, arguments.contents
+        step[place] = _Call(record.what, *hashes, times, record.name, whole, *digests)
     return calls
 
 
@@ -297,7 +305,7 @@ def _sames(
                     _same_hashes(mine, theirs, all(are_whole))
                     for are_whole, (mine, theirs) in zip(wholes, hashes, strict=True)
                 )
-                if same_input is None and call.digest is not None and call.digest == its.digest:
+                if call.has_same_digest(its):  # whatever their previews say
                     same_input = True
                 sames[place] = (same_output if call.what == its.what else False), same_input
     unequal = {place for place, both in sames.items() if False in both}
