@@ -20,7 +20,7 @@ import uuid
 import zoneinfo
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar, get_args, get_origin
+from typing import Any, NewType, TypeVar, get_args, get_origin
 
 from .origins import find_installed, has_plain_state, is_ours
 from .places import MISSING, Place, Places
@@ -181,12 +181,20 @@ def add_parts(thing: Any, digest: Digest) -> None:
         BY_PACKAGE[package](digest, thing, package)
     elif kind.__module__ == "typing":
         _add_typing(digest, thing)
-    elif not is_ours(kind.__module__) or not has_plain_state(kind):
-        add_installed_object(digest, thing)
-    else:
+    elif kind is object and digest.places is not None:
+        digest.add("sentinel", str(digest.places.number_of(thing)))
+    elif (is_ours(kind.__module__) or package in _PLAIN_PACKAGES) and has_plain_state(kind):
         # Only lists and dicts have items besides their state; they are registered separately.
         _, arguments, state = (*thing.__reduce_ex__(2), None)[:3]
         digest.add_all("instance", (arguments, state))
+    else:
+        add_installed_object(digest, thing)
+
+
+_PLAIN_PACKAGES = frozenset({"pydantic", "annotated_types", "typing_extensions"})
+"""Installed packages whose instances hold plain data, and nothing outside Python: the fields and the
+conditions of models and of annotations. Instances of other packages may stand for a connection or a
+file."""
 
 
 def add_installed_object(digest: Digest, thing: Any) -> None:
@@ -202,6 +210,10 @@ def _add_typing(digest: Digest, thing: Any) -> None:
         add_generic(thing, digest)
     elif isinstance(thing, TypeVar):
         digest.add_all("variable", (thing.__name__, thing.__bound__, thing.__constraints__))
+    elif isinstance(thing, NewType):
+        digest.add_all("new type", (thing.__name__, thing.__supertype__))
+    elif hasattr(thing, "__value__"):  # the `type` statement, of Python 3.12
+        digest.add_all("alias", (thing.__name__, thing.__value__))
     else:
         digest.add("typing", repr(thing))
 
@@ -222,10 +234,15 @@ def zone_text(zone: datetime.tzinfo | None) -> str:
     return repr(zone)
 
 
+CACHED_FUNCTION = type(functools.cache(len))
+"""The type of the functions that `functools.lru_cache` makes."""
+
 CODE = (
     *(types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.MethodWrapperType),
     *(type, types.ModuleType, types.GenericAlias, types.UnionType, functools.partial, enum.Enum),
-    *(staticmethod, classmethod, property, types.MemberDescriptorType),
+    *(staticmethod, classmethod, property, functools.cached_property),
+    *(types.MemberDescriptorType, types.MethodDescriptorType, types.WrapperDescriptorType),
+    CACHED_FUNCTION,
 )
 """The types of objects that are code, or that hold code and other objects."""
 

@@ -12,15 +12,16 @@ reused.
 from __future__ import annotations
 
 import functools
+import gc
 import re
 import sys
 import types
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, ForwardRef, Literal, get_args, get_origin
 
 from .code_names import CodeNames, Text, names_of, texts_in, words_in, words_of_text
-from .digest import CODE, Digest, NoDigest, add_parts, is_constant
+from .digest import CACHED_FUNCTION, CODE, Digest, NoDigest, add_parts, is_constant
 from .origins import find_installed, is_ours, is_put_there, version_of
 from .places import Place, in_cell, in_names
 
@@ -79,7 +80,7 @@ def _add_function(function: types.FunctionType, digest: Digest) -> None:
     with digest.part(ITS_CODE):
         _add_code(digest, function.__code__)
         objects = list(_add_defaults(digest, function, owner))
-        _add_annotations(digest, function)
+        add_annotations(digest, function.__annotations__, function.__globals__)
     for place in objects:
         digest.add_place(place)
     attributes = function.__dict__
@@ -198,18 +199,37 @@ def _add_module_at(digest: Digest, place: Place, module: types.ModuleType) -> No
         _add_named_module(digest, module)
 
 
-def _add_annotations(digest: Digest, function: types.FunctionType) -> None:
-    """Add the annotations, because arguments are converted to their types before a call."""
-    for name, kind in function.__annotations__.items():
+def add_annotations(
+    digest: Digest, annotations: Mapping[str, Any], variables: Mapping[str, Any]
+) -> None:
+    """Add the annotations of a function or a class, because values are converted to their types.
+    ``variables``: the globals that their texts name."""
+    for name, kind in annotations.items():
         digest.add("annotation", name)
         digest.add_value(kind)
-        for word in dict.fromkeys(re.findall(r"[^\W\d]\w*", kind) if isinstance(kind, str) else ()):
-            value = function.__globals__.get(word)
+        texts = " ".join(_texts_of(kind))
+        for word in dict.fromkeys(re.findall(r"[^\W\d]\w*", texts)):
+            value = variables.get(word)
             if isinstance(value, types.ModuleType):
                 _add_named_module(digest, value)
             elif value is not None:
                 digest.add("named", word)
                 digest.add_value(value)
+
+
+def _texts_of(kind: Any) -> Iterator[str]:
+    """The texts in an annotation that stand for types: ``"Item"``, ``list["Item"]``."""
+    if isinstance(kind, str):
+        yield kind
+    elif isinstance(kind, ForwardRef):
+        yield kind.__forward_arg__
+    elif isinstance(kind, list):  # the parameters of a Callable
+        for part in kind:
+            yield from _texts_of(part)
+    elif get_origin(kind) is not Literal:
+        of_types = 1 if get_origin(kind) is Annotated else None
+        for part in get_args(kind)[:of_types]:
+            yield from _texts_of(part)
 
 
 def _add_imports(digest: Digest, names: Iterable[str]) -> Iterator[types.ModuleType]:
@@ -311,6 +331,17 @@ def _add_builtin(function: Any, digest: Digest) -> None:
     else:
         digest.add("builtin method", function.__qualname__)
         _add_held(digest, function, "its object", owner)
+
+
+@add_parts.register(CACHED_FUNCTION)
+def _add_cached(cached: Any, digest: Digest) -> None:
+    """Add a function with a cache of its results. The results that are in the cache do not
+    count."""
+    function = cached.__wrapped__
+    # `functools.wraps` may have put another function there.
+    if not any(referent is function for referent in gc.get_referents(cached)):
+        raise NoDigest
+    digest.add_all("cached", (function, cached.cache_parameters()))
 
 
 @add_parts.register(functools.partial)

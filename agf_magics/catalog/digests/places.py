@@ -64,6 +64,8 @@ class Places:
         """The globals of the functions, by identity."""
         self.named_in_texts: set[tuple[int, str]] = set()
         """The names in texts that were added, each with the identity of the globals."""
+        self._sentinels: dict[int, tuple[object, int]] = {}
+        """The objects without a content, `object()`, with their numbers, by identity."""
         self._seen: set[tuple[int, str]] = set()
         """The identities of the places that were added."""
 
@@ -78,6 +80,10 @@ class Places:
             self.constants.append((place, value))
         else:
             self.add_object(place)
+
+    def number_of(self, sentinel: object) -> int:
+        """The number of an `object()`, which functions only compare by identity."""
+        return self._sentinels.setdefault(id(sentinel), (sentinel, len(self._sentinels)))[1]
 
     def add_object(self, place: Place) -> None:
         key = place.key

@@ -7,6 +7,7 @@ from typing import Any
 
 from .digest import Digest, NoDigest, add_parts
 from .digesting import digest_value
+from .origins import has_plain_state, is_ours
 
 _OF_EVERY_MEMBER = frozenset({"_name_", "__objclass__", "_sort_order_"})
 
@@ -14,9 +15,13 @@ _OF_EVERY_MEMBER = frozenset({"_name_", "__objclass__", "_sort_order_"})
 @add_parts.register(list)
 @add_parts.register(tuple)
 def _add_list(things: Any, digest: Digest) -> None:
-    if type(things) not in (list, tuple):
-        raise NoDigest
-    digest.add_all(type(things).__name__, things)
+    kind = type(things)
+    if kind not in (list, tuple):
+        if not is_ours(kind.__module__) or not issubclass(kind, tuple) or not has_plain_state(kind):
+            raise NoDigest
+        digest.add_value(kind)  # a named tuple
+        digest.add_value(getattr(things, "__dict__", None))
+    digest.add_all(kind.__name__, tuple.__iter__(things) if isinstance(things, tuple) else things)
 
 
 @add_parts.register

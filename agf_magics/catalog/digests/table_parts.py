@@ -23,6 +23,8 @@ def _add_data(digest: Digest, thing: Any, package: str) -> None:
     if package == "numpy" and (kind is library.ndarray or isinstance(thing, library.generic)):
         digest.add("writeable", str(thing.flags.writeable))
         _add_array(digest, thing)
+    elif package == "numpy" and isinstance(thing, library.dtype):
+        _add_dtype(digest, thing)
     elif package == "pandas" and isinstance(thing, (library.DataFrame, library.Series)):
         _add_table(digest, thing, library)
     elif package == "pandas" and isinstance(thing, library.Index):
