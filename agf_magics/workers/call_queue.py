@@ -33,7 +33,6 @@ from .sending.functions import Program
 from .sending.losses import NO_SIGN, worker_lost
 from .sending.result_files import ResultFile, packed_size, prefix_in, remove_files, unpacked
 from .sending.sent_once import SharedValues
-from .sending.tracebacks import raised_there
 from .sending.unsendable import (
     HEAVY,
     heavy_function,
@@ -236,13 +235,13 @@ class CallLine(Line[CallEntry]):
         shared = fan_out.shared if fan_out is not None else _shared(files, False)
         try:
             if type(shared) is ArgumentFiles:
-                data, kept_alive = shared.packed(arguments, program.dump)
-                return Parcel(data, files, kept_alive)
+                data, sizes, kept_alive = shared.packed(arguments, program)
+                return Parcel(data, sizes, files, kept_alive)
             if type(shared) is SharedValues:
                 after = self.waiting[0].call.arguments if self.waiting else {}
-                data, sent_once = shared.packed(arguments, after, program.dump)
-                return Parcel(data, shared=sent_once)
-            return Parcel(program.dump(arguments))
+                data, sizes, sent_once = shared.packed(arguments, after, program)
+                return Parcel(data, sizes, shared=sent_once)
+            return Parcel(*program.dump_each(arguments))
         except BaseException:
             remove_files(files)
             raise
@@ -253,7 +252,7 @@ class CallLine(Line[CallEntry]):
         packed = in_file(parcel.data, f"{parcel.files}given" if parcel.files else "")
         results = ResultFile(parcel.files, is_alone=len(entries) == 1)
         options = {**self.options, "results": results.paths}
-        order = (program.pickled, program.digest, packed, len(entries), *parcel.shared, options)
+        order = (program.pickled, program.digest, packed, parcel.sizes, *parcel.shared, options)
         flight = CallFlight(self, entries, order, parcel, results)
         flight.tell_fan_outs(1)
         return flight
@@ -367,8 +366,6 @@ class CallFlight(Flight[CallEntry]):
         for i, name, text in prints:
             # Printed in the context of the call, so that a watched run shows the print at its step.
             self.entries[i].call.context.run(write_print, name, text)
-        if marks == chunk.UNREAD:
-            raise self._reader.unread(raised_there(*data[0]))
         if len(marks) != len(self.entries):
             raise ValueError(f"{len(self.entries)} calls were sent, and {len(marks)} are back")
         # The marks at the end are of calls after a failure that ended the chunk.
@@ -380,30 +377,20 @@ class CallFlight(Flight[CallEntry]):
             line.lose(self, Lost(f"{worker} made none of the calls that it was sent"))
             return
         if not line.has_effect:
-            line.size.learn(seconds, len(begun), line.backend.lanes, packed_size(data))
-        results = self._results(marks, data, worker)
-        if results is None:
-            for entry in self.entries:
-                # The calls travel alone, as after a loss, although no worker was lost.
-                entry.losses = 1
-            line.give_back(self.entries, line.lost)
-            return
+            line.size.learn(seconds, len(begun), line.backend.lanes, sum(map(packed_size, data)))
+        with for_the_person():  # may run the code of a user's class
+            results = [self._result(*part, worker) for part in zip(marks, data, strict=True)]
         _report(list(zip(begun, results, strict=True)))
         line.give_back(not_started, line.waiting)
 
-    def _results(self, marks: str, data: Any, worker: str) -> list[Result] | None:
-        """The results of the calls. None if this process cannot read the results of several calls,
-        which are then sent again one by one, so that only the call whose result is unreadable fails."""
+    def _result(self, mark: str, packed: Any, worker: str) -> Result:
+        """The result of a call; a failure if this process cannot read it."""
         try:
-            with for_the_person():  # may run the code of a user's class
-                values = unpacked(data, self._results_file)
+            value = unpacked(packed, self._results_file)
         except BaseException as error:
             # Reading a pickle can raise SystemExit, too.
-            if len(self.entries) > 1 and not self.line.has_effect:
-                return None
-            return [(False, self._reader.unpacking_failed(error))] * len(marks)
-        read = self._reader.result
-        return [read(mark, value, worker) for mark, value in zip(marks, values, strict=True)]
+            return False, self._reader.unpacking_failed(error)
+        return self._reader.result(mark, value, worker)
 
 
 def _shared(files: str, sends_once: bool) -> ArgumentFiles | SharedValues | None:

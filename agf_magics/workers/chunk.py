@@ -22,8 +22,9 @@ import threading
 import time
 import traceback
 import types
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from contextlib import closing, suppress
+from itertools import accumulate
 from typing import Any
 
 PRINTS = 65_536
@@ -47,44 +48,47 @@ UNWRITTEN = "(its text would have millions of characters)"
 TRACE = 20_000
 """The most characters of a traceback: the last ones."""
 
-VALUE, RAISED, LATE, UNSENT, NOT_STARTED = "v", "e", "t", "u", "n"
+VALUE, RAISED, LATE, UNSENT, UNREAD, NOT_STARTED = "v", "e", "t", "u", "x", "n"
 """The marks of a call that has a value, raised, ran past its time limit, has a result that cannot be sent,
-or was not started."""
-UNREAD = "x"
-"""The mark of a chunk whose function or arguments the worker could not read."""
+has a function or arguments that the worker could not read, or was not started."""
 
-Outcome = tuple[str, Any, float, list[tuple[int, str, str]], str]
-"""A mark for each call, or `UNREAD`; the outcomes in one pickle, or a pickle for each call; the seconds of
-all calls; the prints (call, stream, text); the name of the worker."""
+Outcome = tuple[str, list[Any], float, list[tuple[int, str, str]], str]
+"""A mark for each call; a pickle for each call that was started, as `_File.packed` returns it; the seconds
+of all calls; the prints (call, stream, text); the name of the worker."""
 
 
-def run(program: Any, digest: str, given: Any, count: int, *shared_and_options: Any) -> Outcome:
-    """Make ``count`` calls of a function.
+def run(
+    program: Any, digest: str, given: Any, sizes: Sequence[int], *shared_and_options: Any
+) -> Outcome:
+    """Make the calls of a function.
 
     ``program``: the pickled function, or the path of a file with it. ``digest``: the name of the function
-    in this process. ``given``: the pickled list of the keyword arguments, or the path and the size of a
-    file with it. ``shared_and_options``: pickled arguments that other chunks have, too, and last the options:
-    ``timeout`` (seconds of each call), ``stops`` (whether a failure ends the chunk), ``grant`` (the
-    rights of the calls), ``most`` (bytes of a result), ``kernel`` (the kernel's name), ``results`` (two
-    paths for large results: an existing file, and a new file if the first cannot be opened; empty if the
-    kernel sees no file of this worker).
+    in this process. ``given``: the pickled keyword arguments of each call, one after another, or the path
+    and the size of a file with them. ``sizes``: the bytes of each of these pickles.
+    ``shared_and_options``: pickled arguments that other chunks have, too, and last the options: ``timeout``
+    (seconds of each call), ``stops`` (whether a failure ends the chunk), ``grant`` (the rights of the
+    calls), ``most`` (bytes of a result), ``kernel`` (the kernel's name), ``results`` (two paths for large
+    results: an existing file, and a new file if the first cannot be opened; empty if the kernel sees no
+    file of this worker).
     """
-    state, began = _state(), time.perf_counter()
+    state = _state()
     *state.local.shared, options = shared_and_options
     try:
-        function = _function(state, program, digest)
-        arguments = pickle.loads(_map(*given) if type(given) is tuple else given)
-    except BaseException as error:
-        # For instance, the worker lacks a module.
-        return UNREAD, [described(error)], time.perf_counter() - began, [], _worker()
+        try:
+            function = _function(state, program, digest)
+            view = _map(*given) if type(given) is tuple else memoryview(given)
+        except BaseException as error:
+            # For instance, the worker lacks a module.
+            failure = _in_memory(described(error))
+            return UNREAD * len(sizes), [failure] * len(sizes), 0.0, [], _worker()
+        ends = list(accumulate(sizes))
+        pickles = [view[end - size : end] for end, size in zip(ends, sizes, strict=True)]
+        capture = _capture_of(state, options.get("kernel"))
+        with closing(_File(*options.get("results", ()))) as file:
+            outcome = _make_calls(state, function, pickles, options, capture, file)
+        return *outcome, capture.texts if capture is not None else [], _worker()
     finally:
         state.local.shared = ()
-    capture = _capture_of(state, options.get("kernel"))
-    spent: list[float] = []
-    marks, values = _make_calls(state, function, arguments, options, capture, spent)
-    with closing(_File(*options.get("results", ()))) as file:
-        marks, data = _packed(marks, values, options.get("most") or sys.maxsize, file)
-    return marks, data, sum(spent), capture.texts if capture is not None else [], _worker()
 
 
 def _state() -> Any:
@@ -164,24 +168,33 @@ def _worker() -> str:
 def _make_calls(
     state: Any,
     function: Any,
-    arguments: list[dict[str, Any]],
+    pickles: list[memoryview],
     options: dict[str, Any],
     capture: Any,
-    spent: list[float],
-) -> tuple[str, list[Any]]:
+    file: _File,
+) -> tuple[str, list[Any], float]:
+    """The mark and the packed outcome of each call, and the seconds of all calls."""
     timeout = options.get("timeout")
-    marks = ""
-    values = list[Any]()
-    for i, keywords in enumerate(arguments):
-        began = time.perf_counter()
-        target = (state, function, keywords, options, capture, i)
-        mark, value = _call(*target) if timeout is None else _call_in_time(target, timeout)
-        spent.append(time.perf_counter() - began)
+    marks, packed, seconds = "", list[Any](), 0.0
+    for i, pickled in enumerate(pickles):
+        # Read here and packed at once: a call may change what it gets, and what an earlier call returned.
+        try:
+            keywords = pickle.loads(pickled)
+        except BaseException as error:
+            mark, value = UNREAD, described(error)
+        else:
+            began = time.perf_counter()
+            target = (state, function, keywords, options, capture, i)
+            mark, value = _call(*target) if timeout is None else _call_in_time(target, timeout)
+            seconds += time.perf_counter() - began
+            if mark == RAISED:
+                value = described(value)
+        mark, data = _packed(mark, value, options.get("most") or sys.maxsize, file)
         marks += mark
-        values.append(described(value) if mark == RAISED else value)
+        packed.append(data)
         if mark != VALUE and options.get("stops"):
-            return marks + NOT_STARTED * (len(arguments) - i - 1), values
-    return marks, values
+            return marks + NOT_STARTED * (len(pickles) - i - 1), packed, seconds
+    return marks, packed, seconds
 
 
 def _call(
@@ -323,6 +336,24 @@ class _File:
         """The end of the last complete pickle's buffers, and the end of the buffers so far."""
         self._places = list[tuple[int, int]]()
         """The offsets and the sizes of the buffers of the current pickle."""
+        self._plain: tuple[io.BytesIO, pickle.Pickler] | None = None
+        """The pickler of all values, and its file: a new one takes as long as a small value."""
+
+    def plain(self, value: Any) -> bytes:
+        """The plain pickle of ``value``. Raises what pickling raises."""
+        if self._plain is None:
+            file = io.BytesIO()
+            self._plain = file, ByName(file, 5, buffer_callback=self.take)
+        file, pickler = self._plain
+        # A failed pickle leaves a part of itself behind.
+        self._plain = None
+        pickler.dump(value)
+        data = file.getvalue()
+        pickler.clear_memo()
+        file.seek(0)
+        file.truncate()
+        self._plain = file, pickler
+        return data
 
     def packed(self, value: Any, most: int) -> Any:
         """The pickle of ``value``. If it has buffers in the file: the pickle, empty if it is itself the
@@ -381,22 +412,13 @@ class _File:
             self._file.close()
 
 
-def _packed(marks: str, values: list[Any], most: int, file: _File) -> tuple[str, Any]:
-    """The outcomes in one pickle. If that fails or is too large: a pickle for each call, and the mark
-    `UNSENT` for each call whose pickle fails."""
+def _packed(mark: str, value: Any, most: int, file: _File) -> tuple[str, Any]:
+    """The mark and the pickle of an outcome. If it cannot be pickled or is too large: `UNSENT`, and the
+    reason."""
     try:
-        return marks, file.packed(values, most)
-    except BaseException:
-        pass
-    pickles, new_marks = list[Any](), list(marks)
-    for i, value in enumerate(values):
-        try:
-            data = file.packed(value, most)
-        except BaseException as error:
-            new_marks[i] = UNSENT
-            data = pickle.dumps(f"{type(error).__name__}: {_text(error)}"[:500])
-        pickles.append(data)
-    return "".join(new_marks), pickles
+        return mark, file.packed(value, most)
+    except BaseException as error:
+        return UNSENT, pickle.dumps(f"{type(error).__name__}: {_text(error)}"[:500])
 
 
 def too_large(size: int, most: int) -> str:
@@ -458,10 +480,8 @@ class ByName(pickle.Pickler):
 def _dumped(value: Any, large: _File) -> bytes:
     """``value`` by plain pickle, or by cloudpickle if it has something that only this process knows."""
     try:
-        file = io.BytesIO()
         large.begin()
-        ByName(file, 5, buffer_callback=large.take).dump(value)
-        return file.getvalue()
+        return large.plain(value)
     except Exception:
         file = io.BytesIO()
         large.begin()

@@ -36,6 +36,8 @@ class OutcomeReader(NamedTuple):
                     failure.__cause__ = error
                     return False, failure
                 return False, error
+            case chunk.UNREAD:
+                return False, self.unread(raised_there(*value))
             case chunk.LATE:
                 return False, LeftRunning(value, f"left running: {self.name} on {worker}")
         message = f"the result of {self.name!r} cannot be sent to the kernel: {value}"

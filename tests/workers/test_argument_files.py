@@ -159,7 +159,8 @@ def test_without_room_for_a_file_the_bytes_are_sent(tmp_path: Path) -> None:
 def test_a_file_is_removed_with_its_value(tmp_path: Path) -> None:
     files, program = ArgumentFiles(f"{tmp_path}/"), Program(first_of)
     arrays = [np.full(N, number) for number in range(3)]
-    data, held = files.packed([{"x": array} for array in (*arrays, arrays[0])], program.dump)
+    data, sizes, held = files.packed([{"x": array} for array in (*arrays, arrays[0])], program)
+    assert sum(sizes) == len(data)
     assert len(data) < 1000
     assert len(list(tmp_path.iterdir())) == 3
     del arrays[0], held

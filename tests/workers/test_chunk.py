@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import cloudpickle
+import numpy as np
 import pytest
 
 from agf_magics.workers import chunk
@@ -33,16 +34,13 @@ sys.__stdout__.buffer.write(pickle.dumps(outcome))
 def run_bare(function: Any, arguments: list[dict[str, Any]], **options: Any) -> tuple[str, list[Any], list[Any], str]:
     """Run a chunk. Returns the marks, the outcomes, the prints and the name of the worker."""
     program = Program(function)
-    frame = applied(chunk.run, (program.pickled, program.digest, program.dump(arguments), len(arguments), options))
+    frame = applied(chunk.run, (program.pickled, program.digest, *program.dump_each(arguments), options))
     packages = str(Path(cloudpickle.__file__).parents[1])
     completed = subprocess.run([sys.executable, "-I", "-c", BARE, packages], input=frame, capture_output=True)
     assert completed.returncode == 0, completed.stderr.decode()
     marks, data, seconds, prints, worker = pickle.loads(completed.stdout)
     assert seconds >= 0
-    if marks == "x":
-        return marks, [pickle.loads(data[0][0])], prints, worker
-    values = pickle.loads(data) if isinstance(data, bytes) else [pickle.loads(pickled) for pickled in data]
-    return marks, values, prints, worker
+    return marks, [pickle.loads(pickled) for pickled in data], prints, worker
 
 
 class Odd(Exception):
@@ -131,9 +129,87 @@ def test_a_chunk_that_cannot_be_read_says_why() -> None:
         def __reduce__(self) -> Any:
             return __import__, ("scales",)
 
-    marks, values, *_ = run_bare(lambda x: x, [{"x": Scales()}])
-    assert marks == "x"
-    assert isinstance(values[0], ModuleNotFoundError)
+    marks, values, *_ = run_bare(lambda x: 1, [{"x": 0}, {"x": Scales()}, {"x": 2}])
+    assert (marks, values[0], values[2]) == ("vxv", 1, 1), "the other calls are made"
+    data, _ = values[1]
+    assert isinstance(pickle.loads(data), ModuleNotFoundError)
+    marks, values, *_ = run_bare(lambda x: 1, [{"x": 0}, {"x": Scales()}, {"x": 2}], stops=True)
+    assert (marks, len(values)) == ("vxn", 2)
+
+
+def test_a_function_that_cannot_be_read_fails_every_call() -> None:
+    program = Program(work)
+    marks, data, seconds, *_ = chunk.run(b"not a pickle", "unknown", *program.dump_each([{"x": 1}, {"x": 2}]), {})
+    assert (marks, len(data), seconds) == ("xx", 2, 0.0)
+    assert isinstance(pickle.loads(pickle.loads(data[1])[0]), pickle.UnpicklingError)
+
+
+class Shared:
+    """Arguments and results that calls change."""
+
+    def __init__(self) -> None:
+        self.items: list[Any] = []
+
+
+CHANGES: dict[str, Any] = {
+    "a list": [],
+    "a list in a list": [[]],
+    "a dict": {},
+    "a set": set(),
+    "bytes": bytearray(),
+    "an object": Shared(),
+    "an object in a dict": {"a": Shared()},
+    "an array": np.zeros(1),
+}
+
+
+def change(x: Any) -> Any:
+    """Change an argument, and return how large it is then."""
+    held = x
+    while isinstance(held, list | dict) and held:
+        held = held[0] if isinstance(held, list) else held["a"]
+    if hasattr(held, "items") and isinstance(held.items, list):
+        held = held.items
+    if hasattr(held, "fill"):
+        held += 1
+        return int(held[0])
+    getattr(held, "append", getattr(held, "add", None) or (lambda key: held.update({"k": key})))(7)
+    return len(held)
+
+
+@pytest.mark.parametrize("value", CHANGES.values(), ids=CHANGES.keys())
+def test_calls_of_a_chunk_share_no_argument(value: Any) -> None:
+    marks, values, *_ = run_bare(change, [{"x": value}] * 3)
+    assert (marks, values) == ("vvv", [1, 1, 1])
+
+
+def test_an_argument_that_a_call_gets_twice_is_one_object() -> None:
+    both: list[int] = []
+    marks, values, *_ = run_bare(lambda x, y: x is y, [{"x": both, "y": both}] * 2)
+    assert (marks, values) == ("vv", [True, True])
+
+
+def test_a_result_is_what_it_was_when_its_call_ended() -> None:
+    box, rows = Shared(), dict[str, Any]()
+
+    def fill(x: Any) -> Any:
+        box.items.append(x)
+        rows["last"] = x
+        return [box, rows][x % 2]
+
+    marks, values, *_ = run_bare(fill, [{"x": x} for x in range(4)])
+    assert marks == "vvvv"
+    assert [values[0].items, values[2].items] == [[0], [0, 1, 2]]
+    assert [values[1], values[3]] == [{"last": 1}, {"last": 3}]
+
+
+def test_a_pickle_that_fails_leaves_no_trace_in_those_after_it() -> None:
+    part = [Point(1), "text" * 100]
+    arguments = [{"x": part}, {"x": [lambda: 5, part]}, {"x": "text" * 100}, {"x": part}]
+    marks, values, *_ = run_bare(lambda x: [type(x).__name__, x], arguments)
+    assert marks == "vvvv"
+    assert values[2] == ["str", "text" * 100]
+    assert values[3][1][0].x == 1
 
 
 SMALL_MEMORY = """
@@ -153,25 +229,25 @@ def test_a_worker_drops_large_functions_that_it_has_not_used_last() -> None:
     frames = []
     for number in (1, 2, 3, 1):
         program = Program(reads(bytes([number]) * 100_000_000))
-        frames.append(applied(chunk.run, (program.pickled, program.digest, program.dump([{"x": 1}]), 1, {})))
+        frames.append(applied(chunk.run, (program.pickled, program.digest, *program.dump_each([{"x": 1}]), {})))
     completed = subprocess.run([sys.executable, "-c", SMALL_MEMORY], input=pickle.dumps(frames), capture_output=True)
     assert completed.returncode == 0, completed.stderr.decode()
     assert pickle.loads(completed.stdout) == [2, 2, ["v"] * 4]
 
 
 def test_parts_of_an_order_travel_next_to_the_head_and_are_not_copied() -> None:
-    program, arguments = Program(lambda x: len(x)), pickle.dumps([{"x": "long" * 100_000}])
-    order = (Apart(program.pickled), program.digest, Apart(arguments), 1, {})  # type: ignore[var-annotated]
+    program, arguments = Program(lambda x: len(x)), pickle.dumps({"x": "long" * 100_000})
+    order = (Apart(program.pickled), program.digest, Apart(arguments), [len(arguments)], {})  # type: ignore[var-annotated]
     head, buffers = applied_apart(chunk.run, order)
     assert [id(part) for part in buffers] == [id(program.pickled), id(arguments)]
     assert b"longlong" not in head
     marks, data, *_ = pickle.loads(head, buffers=buffers)
-    assert (marks, pickle.loads(data)) == ("v", [400_000])
+    assert (marks, pickle.loads(data[0])) == ("v", 400_000)
 
 
 def test_a_part_may_become_bytes_on_the_worker() -> None:
     program, later = Program(lambda x: x), object()
-    head, buffers = applied_apart(chunk.run, (Apart(later), program.digest, program.dump([{"x": 1}]), 1, {}))
+    head, buffers = applied_apart(chunk.run, (Apart(later), program.digest, *program.dump_each([{"x": 1}]), {}))
     assert buffers == [later]
     marks, data, *_ = pickle.loads(head, buffers=[program.pickled])
-    assert (marks, pickle.loads(data)) == ("v", [1])
+    assert (marks, pickle.loads(data[0])) == ("v", 1)

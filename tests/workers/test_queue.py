@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import heapq
+import io
 import pickle
 from collections import Counter
 from collections.abc import Callable
@@ -24,6 +25,12 @@ from tests.engine.virtual_time import run_virtual
 from tests.workers.fans import FAN
 
 Script = Callable[[int, list[Any]], Any]
+
+
+def arguments_of(order: tuple[Any, ...]) -> list[dict[str, Any]]:
+    """The arguments of the calls in the order of a chunk."""
+    file = io.BytesIO(order[2])
+    return [pickle.load(file) for _ in order[3]]
 
 
 class Fake:
@@ -53,7 +60,7 @@ class Fake:
         loop, number = asyncio.get_running_loop(), len(self.chunks)
         data = pickle.dumps(order)
         self.sent.append(data)
-        xs = [arguments["x"] for arguments in pickle.loads(order[2])]
+        xs = [arguments["x"] for arguments in arguments_of(order)]
         self.chunks.append(xs)
         self.in_flight += 1
         self.peak = max(self.peak, self.in_flight)

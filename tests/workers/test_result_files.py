@@ -258,8 +258,8 @@ def test_a_worker_that_cannot_open_the_file_of_the_kernel_makes_one(processes: P
     results, program = ResultFile(prefix, is_alone=True), Program(large)
     # The first path cannot be opened: there is no process 0.
     options = {"results": ("/proc/0/fd/0", results.paths[1])}
-    marks, packed, *_ = chunk.run(program.pickled, program.digest, program.dump([{"x": 3}]), 1, options)
-    (value,) = unpacked(packed, results)
+    marks, packed, *_ = chunk.run(program.pickled, program.digest, *program.dump_each([{"x": 3}]), options)
+    value = unpacked(packed[0], results)
     assert (marks, value["text"]) == (chunk.VALUE, "3" * 3_000_000)
     assert np.array_equal(value["array"], np.arange(2_000_000) * 3)
     remove_files(prefix)

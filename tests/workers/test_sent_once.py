@@ -102,14 +102,14 @@ def test_the_result_of_a_worker_is_sent_to_the_other_workers_once(cluster: Any) 
 
 
 def test_unshared_arguments_are_sent_with_their_calls() -> None:
-    values, dump = SharedValues(), Program(work).dump
+    values, program = SharedValues(), Program(work)
     frames = [np.full(SIZE // 8, number) for number in range(3)]
-    data, once = values.packed([{"frame": frames[0]}], {"frame": frames[1]}, dump)
+    data, _, once = values.packed([{"frame": frames[0]}], {"frame": frames[1]}, program)
     assert (len(data) > SIZE, once) == (True, [])
-    data, once = values.packed([{"frame": frames[0]}] * 2 + [{"frame": frames[1]}], {"frame": frames[2]}, dump)
+    data, _, once = values.packed([{"frame": frames[0]}] * 2 + [{"frame": frames[1]}], {"frame": frames[2]}, program)
     assert SIZE < len(data) < 1.1 * SIZE, "the last call of the chunk does not know that the first one is shared"
     assert len(once) == 1
-    again, once_again = values.packed([{"frame": frames[0]}], {}, dump)
+    again, _, once_again = values.packed([{"frame": frames[0]}], {}, program)
     assert (len(again) < 1000, once_again) == (True, once)
 
 

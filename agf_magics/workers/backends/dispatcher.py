@@ -32,6 +32,9 @@ class Parcel(NamedTuple):
     """The arguments of a chunk."""
 
     data: bytes
+    """The pickles of the arguments of the calls, one after another."""
+    sizes: Sequence[int]
+    """The bytes of each pickle."""
     files: str = ""
     """The beginning of the paths of the chunk's files; empty if the chunk has no files."""
     kept_alive: Sequence[Any] = ()

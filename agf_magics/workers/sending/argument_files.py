@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, Protocol
 from ...journal.codec.pickles import bytes_of_data
 from ..chunk import ALIGNED, IN_FILE, reduce_known
 from . import sealed_files
+from .functions import Program
 from .later import Later
 from .result_files import remove_files
 
@@ -60,13 +61,15 @@ class ArgumentFiles:
         self._known: dict[int, _ValueFile] = {}
         """The values that have a file, by their identity."""
 
-    def packed(self, arguments: Sequence[Mapping[str, Any]], dump: Dump) -> tuple[bytes, list[Any]]:
-        """The arguments of calls as a pickle that names the files, and the objects that keep the files
-        until the pickle is read."""
+    def packed(
+        self, arguments: Sequence[Mapping[str, Any]], program: Program
+    ) -> tuple[bytes, list[int], list[Any]]:
+        """The arguments of calls as pickles that name the files, their sizes, and the objects that keep the
+        files until the pickles are read."""
         kept_alive: list[Any] = []
 
         def file_of(value: Any) -> Any:
-            value_file = self._file(value, dump)
+            value_file = self._file(value, program.dump)
             if value_file is None:
                 return None
             kept_alive.extend((value, *value_file.named))
@@ -80,12 +83,11 @@ class ArgumentFiles:
             place = file_of(value)
             return value if place is None else Later(_MAPPED, *place)
 
-        # Each call gets an object of its own for an argument. Pickle would make one object for all.
         call_arguments = [
             dict(zip(keywords, map(mapped, keywords.values()), strict=True))
             for keywords in arguments
         ]
-        return dump(call_arguments, reduce=reduce), kept_alive
+        return *program.dump_each(call_arguments, reduce=reduce), kept_alive
 
     def _file(self, value: Any, dump: Dump) -> _ValueFile | None:
         """The file of a value. None if the value is small, if its type has no weak references (such as

@@ -50,9 +50,18 @@ class Program:
         reduce: Callable[[Any], Any] = reduce_known,
         buffers: list[Any] | None = None,
     ) -> bytes:
-        """The pickle of the function's arguments, or of a part of them: see `dumped`. An object that
-        several calls share is written once."""
+        """The pickle of a part of the arguments: see `dumped`."""
         return dumped(value, self.modules, reduce, buffers)
+
+    def dump_each(
+        self, values: Sequence[Any], *, reduce: Callable[[Any], Any] = reduce_known
+    ) -> tuple[bytes, list[int]]:
+        """The pickles of ``values``, the arguments of calls, one after another, and their sizes. No
+        two calls share an object: each may change what it gets."""
+        pickles = Pickles(self.modules, reduce)
+        for value in values:
+            pickles.add(value)
+        return pickles.file.getvalue(), pickles.sizes
 
 
 def own_modules() -> list[str]:
@@ -101,6 +110,31 @@ def dumped(
     if buffers is not None:
         buffers.clear()
     return dumped_by_value(value, modules, asking(by_value_pickler(), reduce), aside=aside)
+
+
+class Pickles:
+    """Pickles in one file, each as `dumped` makes it. One pickler makes them all: a pickler for each
+    small value would take as long as its pickle."""
+
+    def __init__(self, modules: Sequence[str], reduce: Callable[[Any], Any]) -> None:
+        self._modules, self._reduce = modules, reduce
+        self.file = io.BytesIO()
+        self.sizes = list[int]()
+        self._pickler = ByName(self.file, 5)
+        self._pickler.own, self._pickler.reduce = {"__main__", *modules}, reduce
+
+    def add(self, value: Any) -> None:
+        """Raises what pickling raises."""
+        start = self.file.tell()
+        try:
+            self._pickler.clear_memo()
+            self._pickler.dump(value)
+        except Exception:
+            self.file.seek(start)
+            self.file.truncate()
+            asks = asking(by_value_pickler(), self._reduce)
+            self.file.write(dumped_by_value(value, self._modules, asks))
+        self.sizes.append(self.file.tell() - start)
 
 
 def asking(pickler: Any, reduce: Callable[[Any], Any]) -> Any:

@@ -96,9 +96,7 @@ class ResultFile:
 
 
 def packed_size(packed: Any) -> int:
-    """The number of bytes in the data that `chunk._packed` returns."""
-    if type(packed) is list:
-        return sum(map(packed_size, packed))
+    """The number of bytes in an outcome that `chunk._File.packed` returns."""
     return len(packed) if type(packed) is bytes else len(packed[0]) + sum(map(_size, packed[1]))
 
 
@@ -107,9 +105,7 @@ def _size(place: Place) -> int:
 
 
 def unpacked(packed: Any, results: ResultFile) -> Value:
-    """The values of results as `chunk._packed` has packed them. Raises what reading a pickle raises."""
-    if type(packed) is list:
-        return [unpacked(part, results) for part in packed]
+    """The outcome of a call as `chunk._File.packed` has packed it. Raises what reading a pickle raises."""
     if type(packed) is bytes:
         return pickle.loads(packed)
     data, places = packed

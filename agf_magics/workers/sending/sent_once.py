@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ...journal.codec.pickles import bytes_of_data
+from .functions import Program
 from .later import Later
 
 SHARED_FROM = 1_000_000
@@ -41,19 +42,19 @@ class SharedValues:
         self,
         arguments: Sequence[Mapping[str, Any]],
         after: Mapping[str, Any],
-        dump: Callable[[Any], bytes],
-    ) -> tuple[bytes, list[SentOnce]]:
-        """The arguments of calls as a pickle, and the shared arguments that are not in it. ``after``: the
-        arguments of the next call, with which the last of these calls may share a value."""
+        program: Program,
+    ) -> tuple[bytes, list[int], list[SentOnce]]:
+        """The arguments of calls as pickles, their sizes, and the shared arguments that are not in them.
+        ``after``: the arguments of the next call, with which the last of these calls may share a value."""
         shared: list[SentOnce] = []
         call_arguments = [dict(keywords) for keywords in arguments]
         for keywords, following in zip(call_arguments, [*arguments[1:], after], strict=True):
             for name, value in self._shared_in(keywords, following):
-                sent_once = self._once(value, dump)
+                sent_once = self._once(value, program.dump)
                 if sent_once not in shared:
                     shared.append(sent_once)
                 keywords[name] = Later(_SHARED, shared.index(sent_once))
-        return dump(call_arguments), shared
+        return *program.dump_each(call_arguments), shared
 
     def _shared_in(
         self, arguments: Mapping[str, Any], following: Mapping[str, Any]
