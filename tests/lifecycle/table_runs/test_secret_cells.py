@@ -1,4 +1,4 @@
-"""Secrets of a run over a table: what is given for all rows or in a column is nowhere in clear, and the rest is stored."""
+"""Secrets of a run over a table: a value for all rows or a column is nowhere in clear, and the rest is stored."""
 
 from __future__ import annotations
 
