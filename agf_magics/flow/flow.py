@@ -5,7 +5,7 @@ The checks, the linker, the pictures and the engine read flows, whatever languag
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -29,6 +29,12 @@ expression is evaluated for each item of a list."""
 WithoutSecrets = Callable[[Any, Collection[tuple[str, ...]], Callable[[Value], bool]], Any]
 """Removes from the log of a context the values at the paths, and the messages that hold a
 secret."""
+
+SecretValues = Callable[
+    [Mapping[str, Value], Collection[str], Collection[tuple[str, str]]], Iterable[Value]
+]
+"""Returns the values of an input that feed secret arguments of tools, by the names of the secret
+fields, and by the arguments of calls: the id of the step, and the name, empty if it is not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +67,9 @@ class Dialect:
     them."""
     without_secrets: WithoutSecrets | None = None
     """Removes secrets from the log of a context; None: the language has no contexts."""
+    secret_values: SecretValues | None = None
+    """Returns the values of an input that feed secret arguments of tools; None: a field that feeds
+    one is secret as a whole."""
 
     def with_option(self, flow: Flow, option: str) -> Flow | None:
         """``flow`` with an option in effect; None: there is no such option."""

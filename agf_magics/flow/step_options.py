@@ -161,6 +161,8 @@ class RowTerms(NamedTuple):
     """The largest number of agent sessions of one row; 0: no limit."""
     row_of: Callable[[Frame], Value]
     """Returns the original row from the frame in which the flow is called."""
+    columns: Mapping[str, str] = {}
+    """The name of each argument that a cell gives, and the name of the cell's column."""
 
 
 class Pick(NamedTuple):

@@ -9,11 +9,12 @@ language, because no cell is written in it.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from ..flow.expressions import Computed, Stored
-from ..flow.flow import Definition, Flow
+from ..flow.flow import Definition, Dialect, Flow
 from ..flow.protocols import FlowInput, FlowResult, Frame, Name, Ref
 from ..flow.step import FailurePolicy
 from ..flow.step_options import Exchange, RowTerms
@@ -39,7 +40,8 @@ def name_over_rows(flow: str) -> str:
 
 
 ROWS, SAME = "rows", "same"
-"""The names in the input of the run: the table, and the values that all rows have in common."""
+"""The names in the frame of the run: the table, and the values that all rows have in common. In the
+input of the run, the table has the name `OverTerms.table`, and each of those values its own."""
 
 
 class OverTerms(NamedTuple):
@@ -47,6 +49,11 @@ class OverTerms(NamedTuple):
 
     over: str
     """The name of the flow."""
+    table: str = ""
+    """The name of the table in the input of the run. Empty: a run of an earlier form, whose input
+    has the fields `ROWS` and `SAME`."""
+    same: Sequence[str] = ()
+    """The names of the values that all rows have in common."""
     rename: Mapping[str, str] = {}
     """The name of an input, and the name of its column."""
     only: Sequence[str] | None = None
@@ -81,6 +88,13 @@ class OverTerms(NamedTuple):
         row = row if self.numbers is None else self.numbers[row]
         return row if self.names is None else self.names[row]
 
+    def parts_of_input(self, run_input: Mapping[str, Value]) -> tuple[Value, Mapping[str, Value]]:
+        """The table in the input of the run, and the values that all rows have in common."""
+        if not self.table:
+            return run_input.get(ROWS), run_input.get(SAME) or {}
+        common = {name: value for name, value in run_input.items() if name != self.table}
+        return run_input.get(self.table), common
+
     def text(self) -> str:
         values = self._asdict()
         return json.dumps({name: value for name, value in values.items() if value is not None})
@@ -96,7 +110,7 @@ def _elements(span: Span, terms: OverTerms) -> Computed:
         numbers = range(len(rows)) if terms.numbers is None else terms.numbers
         return Picked(rows, numbers, terms.repeat)
 
-    return Computed(span, read, (Ref((ROWS,), span),))
+    return Computed(span, read, (Ref((terms.table or ROWS,), span),))
 
 
 _ROW = Stored(lambda frame, value: {SAME: frame[SAME], "row": value}, (Ref(("row",)),))
@@ -115,7 +129,21 @@ def _input(span: Span, terms: OverTerms) -> Computed:
             return inputs
         return {name: inputs[name] for name in terms.only if name in inputs}
 
-    return Computed(span, build, (Ref(("row",)),))
+    # By the name of each input, a secret is followed back to its field or its column (decision
+    # D26), and the rest of the table is stored.
+    columns = _columns_of_inputs(terms)
+    refs = (
+        *(Ref((name,), into=name) for name in terms.same),
+        *(Ref(("row", column), into=name) for name, column in columns.items()),
+    )
+    names = tuple((name, None) for name in dict.fromkeys((*terms.same, *columns)))
+    return Computed(span, build, refs, names=names)
+
+
+def _columns_of_inputs(terms: OverTerms) -> dict[str, str]:
+    """The name of each input that a column gives, and the name of the column."""
+    own = {name: name for name in terms.columns if name not in terms.rename}
+    return own | dict(terms.rename)
 
 
 def inputs_of_row(
@@ -156,7 +184,9 @@ def _flow(source: Source, terms: OverTerms) -> Flow:
         kind="flow",
         name=Name(terms.over),
         args=_input(span, terms),
-        exchange=Exchange(row=RowTerms(terms.sessions, lambda frame: frame["row"])),
+        exchange=Exchange(
+            row=RowTerms(terms.sessions, lambda frame: frame["row"], _columns_of_inputs(terms))
+        ),
         timeout=terms.timeout,
     )
     fan_out = Each(
@@ -176,18 +206,33 @@ def _flow(source: Source, terms: OverTerms) -> Flow:
         name=name_over_rows(terms.over),
         language=OVER,
         source=source,
+        dialect=Dialect(secret_values=partial(_secret_values, terms)),
         body=Steps(id=OVER, word="sequential", label=terms.over, steps=(fan_out,)),
-        start=_start,
+        start=partial(_start, terms),
         end=_counting(terms),
     )
 
 
-def _start(flow_input: FlowInput) -> Frame:
-    rows = flow_input.input.get(ROWS)
-    return {
-        ROWS: rows if type(rows) is list else open_rows(rows),
-        SAME: flow_input.input.get(SAME) or {},
-    }
+def _secret_values(
+    terms: OverTerms,
+    run_input: Mapping[str, Value],
+    names: Collection[str],
+    arguments: Collection[tuple[str, str]],
+) -> Iterator[Value]:
+    """`Dialect.secret_values`: of a table in memory, the cells of the secret columns."""
+    for name in names & run_input.keys():
+        value = run_input[name]
+        if name == (terms.table or ROWS) and type(value) is list:
+            for given, column in _columns_of_inputs(terms).items():
+                if (BODY, given) in arguments:
+                    yield [row[column] for row in value if column in row]
+        else:
+            yield value
+
+
+def _start(terms: OverTerms, flow_input: FlowInput) -> Frame:
+    rows, common = terms.parts_of_input(flow_input.input)
+    return {ROWS: rows if type(rows) is list else open_rows(rows), SAME: common}
 
 
 def _counting(terms: OverTerms) -> Callable[[Frame], FlowResult]:

@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any
 
 from ...flow.progress import events as ev
+from ...flow.step_options import RowTerms
 from ...flow.steps import Invoke
 from ...journal.calls.started_call import ROW, StartedCall
 from ...journal.records.failures import error_from
@@ -50,7 +51,7 @@ async def call_row(site: CallSite[Invoke], linked: Linked, call: CallFlow) -> Va
             if record.error is not None:
                 raise error_from(record.error, (linked.flow.source,))
             return None
-        row = terms.row_of(site.frame)
+        row = _learned_row(site, terms)
         started = journal.start_call(site.step, linked.flow, site.key, row)._replace(kind=ROW)
         journal_outcome = partial(_journal_outcome, journal, started, budget)
     began = time.time()
@@ -74,6 +75,17 @@ async def call_row(site: CallSite[Invoke], linked: Linked, call: CallFlow) -> Va
         journal_outcome(value, secret=site.gives_secret(value))
         return None
     raise error  # outside of `except`, so that the limit is not the context of the failure
+
+
+def _learned_row(site: CallSite[Invoke], terms: RowTerms) -> Value:
+    """The original row, whose secret cells are masked from now on: a table in a file was not searched
+    when the run began."""
+    row = terms.row_of(site.frame)
+    secrets = site.run.secrets
+    for name, column in terms.columns.items() if secrets.arguments else ():
+        if (site.step.id, name) in secrets.arguments:
+            secrets.learn(row.get(column))
+    return row
 
 
 def _count_again(site: CallSite[Invoke], journal: Journal) -> None:

@@ -118,6 +118,9 @@ class Secrets:
         id."""
         self.keys: Mapping[tuple[int, str], frozenset[str]] = {}
         """The steps whose value is an object with keys, of which these feed secret arguments."""
+        self.arguments: frozenset[tuple[str, str]] = frozenset()
+        """The arguments of the run's own calls that feed secret arguments: the id of the step, and the
+        name."""
         self.blind = False
         """Whether a secret cannot be searched for, so that no value is stored or shown."""
         self._learned = Forms()

@@ -26,6 +26,9 @@ class SecretSources(NamedTuple):
     """Places in the context of a plan: a kind of message, and a name in it."""
     whole: bool = False
     """Whether a secret argument is made of the whole input, so that any field may be the secret."""
+    arguments: frozenset[tuple[str, str]] = frozenset()
+    """The arguments of the calls of the run's own flow that feed it: the id of the step, and the
+    name, which is `ALL` where it is not known."""
 
 
 def find_secret_sources(linked: Linked, given: Collection[str] | None = None) -> SecretSources:
@@ -46,20 +49,26 @@ def find_secret_sources(linked: Linked, given: Collection[str] | None = None) ->
     steps = set[tuple[int, str]]()
     paths = set[tuple[str, ...]]()
     sources = spread(secret, backwards(graph.carries), backwards(graph.stores))
-    for scope, kind, step_or_path, *_ in sources:
+    arguments = set[tuple[str, str]]()
+    for scope, kind, step_or_path, *argument in sources:
         if kind == "value":
             steps.add((id(graph.flows[scope].flow), step_or_path))
         elif kind == "store" and step_or_path:
             names.add(step_or_path[-1])
             if scope == id(linked):
                 paths.add(step_or_path)
+        elif kind == "argument" and scope == id(linked):
+            arguments.add((step_or_path, *argument))
     whole = (id(linked), "store", whole_input(linked)) in sources
     keys = {
         (id(linked_flow.flow), step): frozenset(names)
         for linked_flow in flows
         for step in _of_any_key(linked_flow)
     }
-    return SecretSources(frozenset(names), frozenset(steps), keys, frozenset(paths), whole)
+    return SecretSources(
+        *(frozenset(names), frozenset(steps), keys),
+        *(frozenset(paths), whole, frozenset(arguments)),
+    )
 
 
 def _of_any_key(linked: Linked) -> Iterator[str]:

@@ -190,7 +190,13 @@ class RunState:
         sources = self._secret_sources
         fields = fields_of(self.flow_input.input)
         self.secrets.steps, self.secrets.keys = sources.steps, sources.keys
+        self.secrets.arguments = sources.arguments
         self.secrets.names = sources.names | (fields.keys() if sources.whole else frozenset())
+        secret_values = self.flow.dialect.secret_values
+        if secret_values is not None:
+            for value in secret_values(fields, sources.names, sources.arguments):
+                self.secrets.learn(value)
+            return
         for name in self.secrets.names & fields.keys():
             # Of a whole input, most fields are no secret: none may make the run blind.
             if name in sources.names or is_searchable(fields[name]):

@@ -16,7 +16,6 @@ from ...journal.codec.encoding import encode_value
 from ...journal.codec.json_texts import encode
 from ...journal.database.errors import as_definition_errors
 from ...journal.runs import changed_objects
-from ...languages.over import SAME
 from ...pictures.amounts import counted, duration
 from ...pictures.difference import diff_html, diff_text, text_difference
 from ...pictures.plain import line, parts_html, parts_text, untypeset
@@ -134,7 +133,9 @@ class TableComparison:
     def inputs(self) -> Cells:
         """The inputs that all rows have in common, as `--set` gives them, where the two runs
         differ."""
-        before, after = (fields_of(past.input.get(SAME)) for past in self._past)
+        (_, before), (_, after) = (
+            past.table.terms.parts_of_input(fields_of(past.input)) for past in self._past
+        )
         names = [
             name
             for name in dict.fromkeys((*before, *after))

@@ -19,7 +19,7 @@ from typing import Any
 from ...catalog import Registry, default
 from ...engine.run_options import RunOptions
 from ...flow.flow import Flow
-from ...languages.over import OVER, ROWS, SAME, OverTerms
+from ...languages.over import OVER, ROWS, OverTerms
 from ...limits.limits import limits_of_run
 from ...pictures.amounts import counted
 from ...settings.settings import current
@@ -32,6 +32,7 @@ from ...values.tables.tables import IN_MEMORY, open_rows
 from ...values.value import Value
 from ..definitions.loading import load_definition
 from ..input.fields import read_names, settle_fields
+from .table_row import free_name
 
 FIRST = 20
 """The rows after which a person is asked whether the others shall run."""
@@ -106,8 +107,11 @@ def over_rows(
     warnings = _check_columns(flow, rows, common, chosen.map)
     _check_numbers(rows, chosen)
     numbers, note = _numbers(rows, chosen)
+    table = free_name("table.", ROWS, common)
     terms = OverTerms(
         over=flow.name,
+        table=table,
+        same=list(common),
         rename=dict(chosen.map),
         only=_only_inputs(flow),
         numbers=numbers,
@@ -130,7 +134,7 @@ def over_rows(
         input_warnings=warnings,
         reuse=options.reuse or chosen.retried or False,
     )
-    return definition(terms), {ROWS: _rows_as_input(rows), SAME: common}, options
+    return definition(terms), {table: _rows_as_input(rows), **common}, options
 
 
 def definition(terms: OverTerms) -> Flow:

@@ -22,7 +22,7 @@ from ...journal.records.columns import read_columns, write_column
 from ...journal.records.records import Record
 from ...journal.row_records import RowOutcome, RowRecords
 from ...journal.secrets.masking import Secrets
-from ...languages.over import BODY, OVER, ROWS, SAME, OverTerms, inputs_of_row
+from ...languages.over import BODY, OVER, OverTerms, inputs_of_row
 from ...pictures.plain import untypeset
 from ...pictures.problems import brief_reason
 from ...text.diagnostics import DefinitionError, Diagnostic, StepError
@@ -185,8 +185,8 @@ class RowTable:
     def input_of(self, row: TableRow) -> dict[str, Value]:
         """The input that the flow read for a row: the cells of the row, the values that all rows
         have in common, and the columns that are bound to another name."""
-        same = fields_of(fields_of(input_of(self.run)).get(SAME))
-        return inputs_of_row(same, row.input, self.terms.rename)
+        _, common = self.terms.parts_of_input(fields_of(input_of(self.run)))
+        return inputs_of_row(common, row.input, self.terms.rename)
 
     def column(self, name: str) -> list[Value]:
         """The values of a column (``name``, required), None for a row without a value. Raises
@@ -430,13 +430,13 @@ class RowTable:
     @cached_property
     def _table(self) -> Sequence[Value]:
         """The table that was given; empty if neither this process nor the journal has it."""
-        rows = fields_of(input_of(self.run)).get(ROWS)
+        rows, _ = self.terms.parts_of_input(fields_of(input_of(self.run)))
         return rows if isinstance(rows, list | Rows) else ()
 
     @property
     def _table_shown(self) -> Sequence[Value]:
         """The table that was given, for a display."""
-        rows = fields_of(self.run.input).get(ROWS)
+        rows, _ = self.terms.parts_of_input(fields_of(self.run.input))
         return rows if isinstance(rows, list | Rows) else ()
 
     @cached_property
