@@ -25,6 +25,7 @@ from notebooks.scripted_server import Answer, Raw, ScriptedServer, Stream, calls
 from tests.engine import kept
 from tests.engine.virtual_time import run_virtual
 from tests.pictures.flows import progress_html
+from tests.processes import script
 
 ASK = """
 pipeline: ask
@@ -423,3 +424,32 @@ def test_a_run_that_keeps_no_events_says_how_to_start_one_that_does(registry: ag
     run = agf.run("{pipeline: p, steps: [{transform: {value: '1'}}]}", registry=registry)
     with pytest.raises(RuntimeError, match="stream=True"):
         run.events()
+
+
+OPENING = """
+    import sys, time
+    from pathlib import Path
+    import agf_magics as agf
+    from pydantic_ai.messages import ModelResponse, TextPart
+    from pydantic_ai.models.function import FunctionModel
+
+    class Watch:
+        opened = []
+        def find_spec(self, name, path=None, target=None):
+            if name == "agf_magics.catalog.models.requests":
+                self.opened.append(time.time())
+
+    sys.meta_path.insert(0, Watch())
+    agf.registry.choose(FunctionModel(lambda messages, info: ModelResponse([TextPart("seven")])))
+    run = agf.run('pipeline: p\\nsteps: [{agent: {prompt: "What?"}}]')
+    (request,) = (record for record in agf.runs(run.run_id).records() if record.kind == "model")
+    (opened,) = Watch.opened
+    assert request.started <= opened < request.ended, (request.started, opened, request.ended)
+"""
+
+
+def test_the_first_request_took_the_time_in_which_its_library_was_opened(tmp_path: Path) -> None:
+    """As its step did, so that all views have one number."""
+    (tmp_path / "pyproject.toml").touch()
+    ended = script(OPENING, tmp_path)
+    assert ended.returncode == 0, ended.stderr

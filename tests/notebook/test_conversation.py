@@ -326,7 +326,7 @@ def test_the_sessions_of_a_fan_out_have_their_states_and_the_one_that_gets_a_rep
         # The conversation has the failure of a request; a reply that is not valid is no failed call.
         assert [element.get("lead", {}).get("error", "")[:13] for element in elements] == ["", "", "the reply is "]
         ((step, name),) = elements[0]["sessions"]
-        assert name == "agent"
+        assert name == "teller"
         for number, said in ((0, "pear"), (1, "fig")):
             answer = requests_of(view)["session"]({"step": step, "element": [number]})
             assert (answer["total"], answer["messages"][0]["text"]) == (1, f"What does one {said} cost?")

@@ -113,6 +113,8 @@ class ReadyCall(NamedTuple):
     contact: RunContact | None = None
     """The contact that the tools of an agent or a policy use, which the call closes; None: there is
     none, or that of a tool."""
+    began: float | None = None
+    """When the call began, in seconds since 1970, if its callee was opened first; None: now."""
 
 
 async def call(
@@ -124,17 +126,18 @@ async def call(
     *,
     must_be_recorded: bool = False,
     contact: RunContact | None = None,
+    began: float | None = None,
 ) -> Value:
     """Call ``callee`` and journal the outcome, or take the outcome from the journal or from a
     recording.
 
     ``kind``: the kind of callee, for messages and codes. ``grant``: None: that of the step.
-    ``must_be_recorded``: whether the call may be taken from a recording alone. ``contact``: see
-    `ReadyCall`.
+    ``must_be_recorded``: whether the call may be taken from a recording alone. ``contact`` and
+    ``began``: see `ReadyCall`.
     """
     run = site.run
     grant = site.scope.grant if grant is None else grant
-    ready = ReadyCall(site, callee, kind, arguments, grant, contact)
+    ready = ReadyCall(site, callee, kind, arguments, grant, contact, began)
     # The definition does not tell a listener these callees and arguments. A callee that was picked
     # is announced where it is picked (invoke.py).
     if kind in ("model", "agent") and site.step.pick is None:
@@ -157,6 +160,8 @@ async def call(
 async def _make_journaled(ready: ReadyCall, journal: Journal, started: StartedCall) -> Value:
     """Make a call and write its outcome, which is durable before the step continues."""
     site, callee = ready.site, ready.callee
+    if ready.began is not None:
+        started = started._replace(started=ready.began)
     # Then no other call of the run can end at the same time: the row waits for no other rows.
     is_alone = not site.scope.concurrent
     if choose_place(callee, site.scope.concurrent, site.run.host) == "worker":
@@ -309,7 +314,7 @@ async def _begin_effect(
 
 async def _make_call(ready: ReadyCall) -> Value:
     """Make the call: where it belongs, with the rights of the callee and within its time."""
-    site, callee, kind, arguments, grant, contact = ready
+    site, callee, kind, arguments, grant, contact, _ = ready
     run = site.run
     host = run.host
     place = choose_place(callee, site.scope.concurrent, host)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -70,10 +71,12 @@ async def request(site: CallSite[Invoke], binding: ModelBinding) -> Value:
         replayed: dict[str, Value] = await call(site, model_call, "model", arguments)
         count_reply(site, replayed, binding.name)
         return replayed
+    # The time of a request has that of its model's library, as the time of its step has.
+    began = None if binding.model.ready(asyncio.get_running_loop()) else time.time()
     await _open_model(site, binding.model)
     # Checked before the request: a reply without a price could not be limited.
     refuse_unpriced(site, binding.model)
-    reply: dict[str, Value] = await call(site, model_call, "model", arguments)
+    reply: dict[str, Value] = await call(site, model_call, "model", arguments, began=began)
     # A reply from an earlier session of this run has cost this run's tokens; a reply of another run
     # has not.
     if not model_call.replied and run.journal is not None and run.journal.is_own(site.key):
