@@ -80,6 +80,27 @@ def test_two_runs_are_compared_and_one_is_written_to_a_file(failed: Shell) -> No
     assert [call["output"] for call in json.loads(Path("run.json").read_text())["calls"]] == ["pears <b>", "plums <b>"]
 
 
+def test_a_run_is_not_compared_with_itself(failed: Shell) -> None:
+    (id,) = {run.run_id for run in failed.good("import agf_magics; agf_magics.runs()").value}
+    for other in ("grading", id, id[:-3]):
+        refused = failed.run(f"%runs grading --compare {other}")
+        assert code(refused) == "magic.same-run"
+        assert refused.error.diagnostic.span.text == other
+
+
+def test_a_run_that_waits_or_was_interrupted_is_cancelled(shell: Shell) -> None:
+    shell.good(
+        "%%graph asks --quiet\nstate: {said: str}\nnodes: {ask: {type: interrupt, message: ok?, resume_key: said}}\n"
+        "edges: [{from: START, to: ask}]"
+    )
+    shell.good("import agf_magics as agf\nrun = agf.run('asks', raises=False)")
+    assert shell.names["run"].status == "waiting"
+    run_id = shell.names["run"].run_id
+    assert shell.good("%runs --cancel asks").out == f"{run_id} is cancelled\n"
+    assert shell.good(f"agf.runs({run_id!r}).status").value == "cancelled"
+    assert "has ended: cancelled" in str(shell.run("%runs --cancel asks").error)
+
+
 def test_runs_are_deleted(failed: Shell) -> None:
     assert "deleted 0 runs" in failed.good("%runs --prune").out
     assert "deleted grading-" in failed.good("%runs --delete grading").out

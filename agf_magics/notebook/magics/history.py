@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
@@ -27,6 +28,7 @@ from ...engine.run_options import RunOptions
 from ...flow.flow import Flow
 from ...languages.over import OVER
 from ...lifecycle.past import named_run, past_run, past_runs
+from ...lifecycle.past.cancelled import cancel_past_run
 from ...lifecycle.past.past_run import PastRun
 from ...lifecycle.past.rerun import failed_step, rerun_from
 from ...lifecycle.past.resume import resume_run
@@ -59,7 +61,7 @@ class HistoryMagics(NotebookMagics):
         cancelled = parsed.word("--cancel")
         word = parsed.word("RUN")
         if cancelled is not None:
-            cancel_run(live_run(cancelled))
+            cancel_named(cancelled)
         if "--wait" in parsed:
             for run in [live_run(word)] if word is not None else live.live:
                 if run.background:
@@ -188,7 +190,7 @@ def show_run(parsed: ParsedLine, word: Token) -> Any:
     # Only a run in the journal can be compared, exported or recorded.
     is_journaled = parsed.tokens.keys() & {"--compare", "--export", "--record"}
     run: Any = (_past if is_journaled else _named)(word)
-    shown = _comparison_of(run, _past(other), parsed.word("--key")) if other is not None else run
+    shown = _comparison_of(run, other, parsed.word("--key")) if other is not None else run
     if exported is not None:
         write_with(exported, run.export)
     if recorded is not None:
@@ -206,8 +208,12 @@ OF_ONE_RUN = ("--compare", "--export", "--report", "--record")
 """The options of ``%runs`` that need a RUN."""
 
 
-def _comparison_of(run: PastRun, other: PastRun, key: Token | None) -> Any:
-    """Two runs compared, row by row if both are runs over tables."""
+def _comparison_of(run: PastRun, word: Token, key: Token | None) -> Any:
+    """A run compared with the one that ``word`` names, row by row if both are runs over tables."""
+    other = _past(word)
+    if run.run_id == other.run_id:
+        message = f"{word.text!r} is the same run"
+        raise line_error("same-run", message, word, "%runs lists the runs by their ids")
     if run.language == other.language == OVER:
         from ...lifecycle.scoring.table_comparison import compare_over
 
@@ -253,6 +259,31 @@ def describe_on_load() -> str:
 def _past(word: Token) -> PastRun:
     past: PastRun = with_place_of(word, lambda: past_run.find_past_run(word.text))
     return past
+
+
+def cancel_named(word: Token) -> None:
+    """Cancel the run that a word names: one of this process, or one of the journal of which nothing
+    runs, because it waits for an answer or its process ended. Says what it does."""
+    try:
+        run = live_run(word)
+    except DefinitionError as not_here:
+        run_id = _open_id(word)
+        if run_id is None:
+            raise not_here from None
+    else:
+        if run.status != "waiting" or run.journal is None:
+            return cancel_run(run)
+        run_id = run.run_id
+    cancelled = with_place_of(word, lambda: cancel_past_run(run_id, "%runs --cancel"))
+    print(f"{cancelled.run_id} is {cancelled.status}")
+
+
+def _open_id(word: Token) -> str | None:
+    """The id of the run of the journal that a word names, if nothing of it runs and it has not ended."""
+    with suppress(DefinitionError):
+        run = past_run.find_past_run(word.text)
+        return run.run_id if run.status in ("waiting", "interrupted") else None
+    return None
 
 
 def cancel_run(run: run_module.Run) -> None:
