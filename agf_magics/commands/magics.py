@@ -29,7 +29,10 @@ def _defines(name: str, about: str, example: str, *of_language: Option) -> Comma
         about=about,
         operands=(
             Operand(
-                "NAME", "its name; by default the name in the document", kind="new", required=False
+                "NAME",
+                "its name; by default the name in the document",
+                kind="value",
+                required=False,
             ),
         ),
         options=(
@@ -176,7 +179,7 @@ RUNS = Command(
             "run",
             "OTHER",
         ),
-        Option("--key", "match the rows of two runs over tables by a column", "new", "COLUMN"),
+        Option("--key", "match the rows of two runs over tables by a column", "column", "COLUMN"),
         Option("--export", "write RUN to a .json file", "file", "FILE"),
         Option(
             "--report",
@@ -343,7 +346,7 @@ output: †state""",
     Option(
         "--latent",
         "a tool that is never executed: each of its calls gives _output",
-        "new",
+        "value",
         "TOOL",
         many=True,
     ),

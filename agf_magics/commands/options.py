@@ -15,7 +15,7 @@ SET = Option(
 INPUT = Option(
     "--input",
     "the whole input: the name of a dict in the notebook, or a .json or .yaml file",
-    "variable",
+    "input",
     "VAR",
 )
 OUT = Option("--out", "the variable that receives the run", "new", "VAR")
@@ -58,7 +58,7 @@ OVER = Option(
     "--over",
     "run once for each row of a table: the name of a DataFrame, an Arrow table or a list of dicts, "
     "or a .csv, .jsonl or .parquet file",
-    "variable",
+    "table",
     "TABLE",
 )
 FOR_ROWS = (
@@ -78,11 +78,11 @@ FOR_ROWS = (
     Option(
         "--score",
         "score each row: the name of a function of the output and the row, or a flow that judges",
-        "variable",
+        "score",
         "SCORE",
         many=True,
     ),
-    Option("--against", "compare labels with a column", "new", "COLUMN"),
+    Option("--against", "compare labels with a column", "column", "COLUMN"),
     Option("--save", "write the table to a file: .csv, .jsonl or .parquet", "file", "FILE"),
 )
 """The options that only a run over a table has."""

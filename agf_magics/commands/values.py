@@ -288,13 +288,17 @@ def count(parsed: ParsedLine, flag: str, default: D, least: int = 0) -> int | D:
     return int(word.text)
 
 
+INPUT_FILES = (".json", ".yaml", ".yml")
+"""The suffixes of the files that ``--input`` reads."""
+
+
 def _mapping(word: Token, names: Names) -> Mapping[str, Any]:
     """The input that ``--input`` names: a dict of the notebook, or the content of a file."""
     if "=" in word.text:
         takes = "the name of a dict" if names is not None else "a .json or .yaml file"
         message = f"--input takes {takes}, not {word.text!r}"
         raise line_error("input", message, word, f"write --set '{word.text}'")
-    is_file = names is None or word.text.endswith((".json", ".yaml", ".yml"))
+    is_file = names is None or word.text.endswith(INPUT_FILES)
     mapping = _file(word) if is_file else lookup(word, names or {})
     if not isinstance(mapping, Mapping) or not all(isinstance(key, str) for key in mapping):
         message = (

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import suppress
 from typing import NamedTuple
 
 from ..text.characters import DASHES, QUOTES, describe, meant_by
@@ -80,6 +81,54 @@ def split(source: Source, start: int = 0, escapes: bool = ESCAPES) -> list[Token
     while words and (rest := _without_semicolon(words[-1], escapes)) is not None:
         words[-1:] = [rest] if rest.span.text else []  # '' is a word
     return words
+
+
+class BegunLine(NamedTuple):
+    """The words of a line that a person writes, up to the cursor."""
+
+    before: list[str]
+    word: Token
+    """The last word, which is empty behind a blank."""
+    quote: str
+    """The quote that is open at the end; empty: none."""
+
+
+def split_begun(text: str) -> BegunLine | None:
+    """Split a line that is being written. None if no word is at its end: in a comment, or behind a
+    character that no line may have.
+
+    >>> line = split_begun("a 'b c")
+    >>> line.before, line.word.text, line.quote
+    (['a'], 'b c', "'")
+    """
+    if comment_at(text, 0) < len(text) or text.startswith("#"):
+        return None
+    for quote in ("", "'", '"'):
+        source = Source("", text + quote)
+        try:
+            words = split(source)
+        except DefinitionError:
+            continue
+        end = len(text) + len(quote)
+        if words and words[-1].span.end == end:
+            return BegunLine([word.text for word in words[:-1]], words[-1], quote)
+        empty = Token("", Span(source, end, end), (end,))
+        return BegunLine([word.text for word in words], empty, "")
+    return None
+
+
+def quoted(word: str) -> str:
+    """A word as a line has it: in quotes, if it is no word without them.
+
+    >>> quoted("two"), quoted("two words"), quoted("it's")
+    ('two', "'two words'", '"it\\'s"')
+    """
+    escaped = word.replace("\\", "\\\\").replace('"', '\\"')
+    for written in (word, f"'{word}'"):
+        with suppress(DefinitionError):
+            if [read.text for read in split(Source("", written))] == [word]:
+                return written
+    return f'"{escaped}"'
 
 
 def _without_semicolon(word: Token, escapes: bool) -> Token | None:

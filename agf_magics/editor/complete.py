@@ -8,8 +8,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
+from itertools import pairwise
 from pathlib import Path
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any, NamedTuple
 
 from ..catalog import Model, Registry
@@ -17,6 +18,8 @@ from ..catalog.models.model import PROVIDERS
 from ..commands.line import Command, Kind, Operand
 from ..commands.magics import COMMANDS
 from ..commands.options import TIMES
+from ..commands.values import INPUT_FILES
+from ..commands.words import BegunLine, quoted, split_begun
 from ..flow.progress.run_line import STATUS_WORDS
 from ..flow.steps import Sequence, every
 from ..languages import LANGUAGES
@@ -26,6 +29,8 @@ from ..lifecycle.runs.live import live
 from ..pictures.layout.arrange import DIRECTIONS
 from ..settings.folders import this_notebook
 from ..settings.worker_words import WORDS as WORKER_WORDS
+from ..values.tables.tables import DATA_SETS, known_columns, may_have_rows
+from ..values.tables.tables import FILES as TABLE_FILES
 from ..workers.on import can_run
 from .body import Choice, Offer, complete_blank_line, complete_body, matching, path_offer
 from .error_pages import entries
@@ -33,8 +38,12 @@ from .names import EXPRESSION, NAMES, is_in_text, next_parts
 
 MAGIC = re.compile(r"\s*+(?:[\w.,\s\[\]]++=\s*+)?%{1,2}(?P<name>\w+)[ \t](?P<rest>.*)$", re.DOTALL)
 """``%name rest``, ``%%name rest`` or ``target = %name rest``, with a blank after the name."""
-FILES = (".yaml", ".yml", ".json", ".svg", ".dot", ".agf")
-"""The suffixes of files that are offered; folders are offered, too."""
+FILES: Mapping[Kind, tuple[str, ...]] = {
+    "file": (".yaml", ".yml", ".json", ".svg", ".dot", ".agf"),
+    "input": INPUT_FILES,
+    "table": (*TABLE_FILES, *DATA_SETS),
+}
+"""The suffixes of files that are offered, by the kind of the word; folders are offered, too."""
 _MOST_FILES = 200
 """The most files and folders that are offered."""
 INPUTS = re.compile(r"(?:\bctx\.|\bparent\.input\.|[†$]input\.|\{\s*state\.)(\w+)")
@@ -76,7 +85,7 @@ def complete(text: str, line: int, column: int, surroundings: Surroundings) -> O
         return None
     body = "\n".join(lines[first + 1 :])
     if not in_body:
-        return _in_line(command, match["rest"], body, surroundings)
+        return _in_line(command, match["rest"], lines[line][column:], body, surroundings)
     above = "\n".join([*lines[first + 1 : line], before])
     below = body[len(above) :]
     inputs = re.findall(r"--set[ =]['\"]?(\w+)=", match["rest"])
@@ -97,12 +106,47 @@ def complete(text: str, line: int, column: int, surroundings: Surroundings) -> O
     return offer if before.endswith(offer.fragment) else Offer("")  # no name has several lines
 
 
-def _in_line(command: Command, rest: str, body: str, surroundings: Surroundings) -> Offer:
-    """The completions of the last word of a line, ``rest`` after the name of its magic."""
+def _in_line(
+    command: Command, rest: str, after: str, body: str, surroundings: Surroundings
+) -> Offer:
+    """The completions of the last word of a line, ``rest`` after the name of its magic. ``after``: the
+    line behind the cursor."""
     if command.operands and command.operands[0].is_rest:
         path = next_parts(EXPRESSION, rest, lambda lead: _data(lead, surroundings.frame))
         return path_offer(*path) if path is not None and not is_in_text(rest) else Offer("")
-    *before, word = re.split(r"\s+", rest)
+    begun = split_begun(rest)
+    if begun is None:
+        return Offer("")
+    offer = _of_word(command, begun.word.text, begun.before, body, surroundings)
+    return _as_written(offer, begun, rest, after)
+
+
+def _as_written(offer: Offer, begun: BegunLine, rest: str, after: str) -> Offer:
+    """An offer for the text of the last word, as the line has it: with the quotes that a choice needs.
+    A quote that is open is closed, unless the word goes on or the quote is there already."""
+    fragment = rest[begun.word.at[len(begun.word.text) - len(offer.fragment)] :]
+    if fragment != offer.fragment:  # a closed quote, or a backslash
+        return Offer(fragment)
+    quote = begun.quote
+    close = "" if after.startswith(quote) else quote
+
+    def written(text: str) -> str:
+        if not quote:
+            return quoted(text)
+        return text if text.endswith(GOES_ON) else text + close
+
+    fitting = (choice for choice in offer.choices if not quote or quote not in choice.text)
+    return Offer(fragment, tuple(choice._replace(text=written(choice.text)) for choice in fitting))
+
+
+GOES_ON = ("/", "=", ":")
+"""The ends of choices behind which the word goes on."""
+
+
+def _of_word(
+    command: Command, word: str, before: list[str], body: str, surroundings: Surroundings
+) -> Offer:
+    """The completions of a word of a line behind the words ``before``, all without quotes."""
     options = {option.flag: option for option in command.options}
     flag, equals, value = word.partition("=")
     if equals and flag in options:
@@ -150,21 +194,27 @@ class LineWord(NamedTuple):
 
 def _values(kind: Kind, word: LineWord) -> Offer:
     """The completions of a word that is a value of this kind."""
+    offer = Offer(word.text)
     if kind in _OFFERED:
         fragment = _FRAGMENT.get(kind, str)(word.text)
-        return _offer(fragment, _SHOWN_AS.get(kind, kind), _OFFERED[kind](word))
-    if kind == "file":
-        return _files(word.text)
+        offer = _offer(fragment, _SHOWN_AS.get(kind, kind), _OFFERED[kind](word))
     if kind == "pair":
         return _pair(word)
-    return Offer(word.text)
+    if kind == "score":
+        return _scores(word)
+    if kind in FILES and not word.text.startswith("$"):
+        files = _files(word.text, FILES[kind])
+        return files._replace(choices=(*offer.choices, *files.choices))
+    return offer
 
 
 def _pair(word: LineWord) -> Offer:
-    """The completions of ``key=$variable``; the keys are the inputs of the flow that the line names,
-    or that the body is."""
+    """The completions of ``key=$variable``, or of ``key=column`` for ``--map``; the keys are the inputs
+    of the flow that the line names, or that the body is."""
     registry = word.surroundings.registry
-    key, equals, value = word.text.lstrip("'\"").partition("=")
+    key, equals, value = word.text.partition("=")
+    if equals and word.owner == "--map":
+        return _offer(value, "column", _columns(word))
     if equals:
         names = _variables(word.surroundings) if value.startswith("$") else []
         return _offer(value[1:], "variable", names) if names else Offer(value)
@@ -242,22 +292,29 @@ _OFFERED: Mapping[Kind, Callable[[LineWord], Iterable[str]]] = {
     "run": _runs,
     "step": _steps,
     "workers": lambda word: [*WORKER_WORDS, *_variables_with(word.surroundings, can_run)],
-    "variable": lambda word: _variables_with(
+    "input": lambda word: _variables_with(
         word.surroundings, lambda value: isinstance(value, Mapping)
     ),
+    "table": lambda word: _variables_with(word.surroundings, may_have_rows),
+    "column": lambda word: _columns(word),
     "server": lambda word: ["connect"] * (not word.before) + [*word.surroundings.servers()],
-    "new": lambda word: _variables(word.surroundings) if word.body == "" else (),
+    "new": lambda word: [
+        name
+        for name in _variables_with(word.surroundings, lambda value: not _is_code(value))
+        if name not in SHELL_NAMES
+    ],
 }
 """The possible words of a kind."""
 
-_SHOWN_AS: Mapping[Kind, Kind] = {"tools": "tool", "new": "variable"}
+_SHOWN_AS: Mapping[Kind, str] = {
+    "tools": "tool",
+    **dict.fromkeys(("new", "input", "table"), "variable"),
+}
 """The kind in the popup, where it is another one."""
 
 _FRAGMENT: Mapping[Kind, Callable[[str], str]] = {
     "tools": lambda word: word.rpartition(",")[2],
-    "step": lambda word: word.lstrip("'\""),
-    "workers": lambda word: word.lstrip("$"),
-    "variable": lambda word: word.lstrip("$"),
+    **dict.fromkeys(("workers", "input", "table"), lambda word: word.lstrip("$")),
 }
 """The part of a word that is completed, where it is not the whole."""
 
@@ -277,7 +334,34 @@ def _is_code(value: Any) -> bool:
     return callable(value) or isinstance(value, ModuleType)
 
 
-def _files(word: str) -> Offer:
+def _scores(word: LineWord) -> Offer:
+    """The functions and the flows that can score."""
+    fitting = _variables_with(word.surroundings, _may_score)
+    functions = [name for name in fitting if name not in SHELL_NAMES]
+    flows = word.surroundings.registry.flows
+    choices = [Choice(name, "function") for name in functions]
+    return matching(word.text.lstrip("$"), [*choices, *(Choice(name, "flow") for name in flows)])
+
+
+def _may_score(value: Any) -> bool:
+    """Whether a value is a function of the user, or an Evaluator of pydantic-evals."""
+    is_ours = str(getattr(value, "__module__", "")).partition(".")[0] == "agf_magics"
+    return (isinstance(value, FunctionType) and not is_ours) or hasattr(type(value), "evaluate")
+
+
+def _columns(word: LineWord) -> list[str]:
+    """The columns of the table that the line names with ``--over``."""
+    words = pairwise([word_before for text in word.before for word_before in _parted(text)])
+    name = next((name.lstrip("$") for flag, name in words if flag == "--over"), "")
+    return known_columns(word.surroundings.names.get(name))
+
+
+def _parted(word: str) -> list[str]:
+    """``--over=rows`` as the two words that it stands for."""
+    return word.split("=", 1) if word.startswith("--") else [word]
+
+
+def _files(word: str, suffixes: tuple[str, ...]) -> Offer:
     folder, _, fragment = word.rpartition("/")
     try:
         entries = sorted(
@@ -286,9 +370,10 @@ def _files(word: str) -> Offer:
     except (OSError, ValueError):
         return Offer(word)
     names = [entry.name + ("/" if entry.is_dir() else "") for entry in entries]
-    return _offer(
-        fragment, "file", [name for name in names if name.endswith(("/", *FILES))][:_MOST_FILES]
-    )
+    fitting = [name for name in names if name.endswith(("/", *suffixes))]
+    if not fragment:
+        fitting = [name for name in fitting if not name.startswith((".", "__pycache__"))]
+    return _offer(fragment, "file", fitting[:_MOST_FILES])
 
 
 def _offer(fragment: str, type: str, names: Iterable[str]) -> Offer:

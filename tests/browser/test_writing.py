@@ -199,3 +199,22 @@ def test_a_word_is_underlined_when_it_is_written(opened: Open) -> None:
     assert (first, "fetsh" in last, wait >= 1200) == ("tol", True, True)
     page.press("i", "ArrowUp")
     page.cell(1).locator(".agf-problem").filter(has_text="i").wait_for()
+
+
+def test_a_completion_has_no_other_words_of_the_cell(opened: Open) -> None:
+    define = "import agf_magics\nagf_magics.define('pipeline: two words\\nsteps: [{transform: {value: ctx.a}}]')"
+    page = opened(f"{SETUP}\n{define}", "", "", "")
+    page.run(0)
+    items = page.page.locator(".jp-Completer-item")
+    for cell, (typed, offered) in enumerate([
+        ("%%pipeline p\nsteps:\n- tool:\n    ", ["name:", "args:", "schema:", "on_error:", "output:"]),
+        ("%run_pipeline 'two w", ["two words'"]),
+        ("x = %run_pipeline 'two words' --score ", ["fetch", "'two words'"]),
+    ], 1):  # fmt: skip
+        page.type(cell, typed)
+        page.press("Control+Space" if "\n" in typed else "Tab")
+        items.first.wait_for()
+        assert [item.split("\n")[1] for item in items.all_inner_texts()] == offered
+        page.picture(f"writing-only-what-fits-{cell}")
+        items.last.click()
+        assert page.source(cell).endswith(("output: ", "'two words'"))

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from IPython.core.completer import CompletionContext, provisionalcompleter
 from IPython.core.interactiveshell import InteractiveShell
 
+import agf_magics
 from agf_magics.catalog import Registry, agent, tool
+from agf_magics.commands.magics import COMMANDS
+from agf_magics.commands.words import quoted, split, split_begun
 from agf_magics.editor.complete import Surroundings, complete
 from agf_magics.editor.cursor import Reading
 from agf_magics.editor.word_help import describe
@@ -26,6 +33,7 @@ from agf_magics.text.diagnostics import Diagnostics
 from agf_magics.text.source import Source
 from agf_magics.text.yaml.reader import Bounds
 
+EXTENSION = next((Path(agf_magics.__file__).parent / "labextension" / "static").glob("remoteEntry.*.js"))
 VECTORS = json.loads((Path(__file__).parents[1] / "vectors" / "completion.json").read_text(encoding="utf-8"))
 
 INGEST = """\
@@ -161,6 +169,90 @@ def test_each_word_of_a_line_is_completed_by_its_kind(
     offers = complete(line, 0, len(line), surroundings._replace(runs=lambda: runs))
     assert offers is not None
     assert [choice.text for choice in offers.choices] == offered
+
+
+def good(output: str, row: dict[str, Any]) -> bool:
+    return output == row["word"]
+
+
+@pytest.mark.usefixtures("_folder")
+@pytest.mark.parametrize(
+    ("line", "fragment", "offered"),
+    [
+        ("%run_pipeline tw│", "tw", ["'two words'"]),
+        ("%run_pipeline 'two w│", "two w", ["two words'"]),
+        ("%run_pipeline 'two w│'", "two w", ["two words"]),
+        ('%run_pipeline "two w│', "two w", ['two words"']),
+        ("%run_pipeline 'two words'│", "two words'", []),
+        ("%run_pipeline it│", "it", ['"it\'s"']),
+        ("%run_pipeline 'it│", "it", []),
+        ("%run_pipeline # tw│", "", []),
+        ("%run_pipeline 'two words' --set f│", "f", ["folder="]),
+        ("%run_pipeline 'two words' --set 'f│", "f", ["folder="]),
+        ("%run_pipeline 'two words' --set 'folder=$te│", "te", ["text'"]),
+        ("%flows tw│", "tw", ["'two words'"]),
+        ("%context la│", "la", ["'last month'"]),
+        (
+            "%run_pipeline ingest --over │",
+            "",
+            ["frame", "lazy", "rows", "file", "'an input.json'", "flows/", "rows.csv"],
+        ),
+        ("%run_pipeline ingest --over $ro│", "ro", ["rows"]),
+        ("%run_pipeline ingest --over=ro│", "ro", ["rows", "rows.csv"]),
+        ("%run_pipeline ingest --input │", "", ["params", "'an input.json'", "flows/"]),
+        ("%run_pipeline ingest --input 'an│", "an", ["an input.json'"]),
+        ("%run_pipeline ingest --input flows/│", "", ["one.yaml"]),
+        ("%run_pipeline ingest --score │", "", ["good", "ingest", '"it\'s"', "'two words'"]),
+        ("%run_pipeline ingest --over frame --against │", "", ["id", "'the label'"]),
+        ("%run_pipeline ingest --over=$rows --against │", "", ["word"]),
+        ("%run_pipeline ingest --over lazy --against │", "", []),
+        ("%run_pipeline ingest --over rows.csv --against │", "", []),
+        ("%run_pipeline ingest --over frame --map folder=th│", "th", ["'the label'"]),
+        ("%run_pipeline ingest --out │", "", ["params", "frame", "lazy", "rows", "words", "file", "text"]),
+        ("%%pipeline │", "", []),
+        ("%%plan p --latent │", "", []),
+    ],
+)
+def test_a_word_of_a_line_is_completed_as_a_line_has_it(
+    line: str, fragment: str, offered: list[str], surroundings: Surroundings
+) -> None:
+    registry = surroundings.registry.copy()
+    for name in ("two words", "it's"):
+        loaded = LANGUAGES["pipeline"].load(Source("", INGEST), Diagnostics(), Bounds())
+        assert loaded.flow is not None
+        registry.flows.define(replace(check(loaded.flow)[0], name=name), None)
+    registry.contexts.named("last month")
+    for name in ("rows.csv", "an input.json", ".hidden.json", "notes.txt"):
+        Path(name).touch()
+    frame = pd.DataFrame({"id": [1], "the label": ["a"]})
+    names = {
+        "params": {}, "frame": frame, "lazy": pl.LazyFrame({"a": [1]}), "rows": [{"word": "pear"}], "words": ["pear"],
+        "file": Path("rows.csv"), "text": "x", "good": good, "agent": agent, "pd": pd, "In": [],
+    }  # fmt: skip
+    before, _, after = line.partition("│")
+    offers = complete(before + after, 0, len(before), surroundings._replace(registry=registry, names=names))
+    assert offers is not None
+    assert (offers.fragment, [choice.text for choice in offers.choices]) == (fragment, offered)
+
+
+@given(st.text())
+def test_any_name_is_one_word_of_a_line(name: str) -> None:
+    assert [word.text for word in split(Source("", quoted(name)))] == [name]
+
+
+@given(st.text(alphabet="""ab '"\\;#=$-—""", max_size=15))
+def test_any_begun_line_has_a_last_word(line: str) -> None:
+    begun = split_begun(line)
+    assert begun is None or len(begun.word.at) == len(begun.word.text) + 1
+
+
+def test_the_page_knows_which_lines_are_ours() -> None:
+    ours = re.search(r"const OUR_LINE = /(.*)/;", EXTENSION.read_text(encoding="utf-8"))
+    assert ours is not None
+    for name in (name for command in COMMANDS.values() if (name := command.name).count("%") == 1):
+        assert re.match(ours[1], f"{name} a")
+        assert re.match(ours[1], f"x, y = {name} a")
+    assert not re.match(ours[1], "%timeit a")
 
 
 BITS = ["steps:", "\n", "- ", "  ", "tool: ", "{", "}", "[", "]", "'", '"', ": ", ",", "a", "!expr ", ">", "#", "\\"]

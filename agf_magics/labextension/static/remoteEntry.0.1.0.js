@@ -10,6 +10,7 @@
   'use strict';
 
   const MAGIC = /^\s*%%(?:pipeline|policy|plan|graph|run_pipeline_inline(?:_async)?)(?=[\s?]|$)/;
+  const OUR_LINE = /^\s*(?:[\w.,\s[\]]+=\s*)?%(?:answer|context|define|draw|explain|flows|lesson|mcp|r1|rerun|resume|run_pipeline(?:_async)?|runs|step|tools|workers)\s/;
   const MIME = 'text/x-agf-magics';
   const FOLDED = 'agf-magics-error'; // in the metadata of the line that stands for an error
 
@@ -463,6 +464,20 @@
     return { again, askOwed, extension: [marks, ViewPlugin.fromClass(Writer), keys, hover, theme, named] };
   };
 
+  /* ---- completion: the kernel knows what fits at the cursor, and JupyterLab would add each word of the cell ---- */
+
+  const leaveOutWords = (completers) => {
+    const words = completers?.getProviders?.().get('CompletionProvider:context');
+    const isApplicable = words?.isApplicable;
+    if (!isApplicable) return;
+    words.isApplicable = async (context) => {
+      const { editor } = context;
+      const line = editor?.getLine(editor.getCursorPosition().line) ?? '';
+      const isOurs = OUR_LINE.test(line) || MAGIC.test(editor?.model.sharedModel.getSource() ?? '');
+      return !isOurs && isApplicable.call(words, context);
+    };
+  };
+
   /* ---- a question that nobody can answer any more: its cell has ended, as by a time limit ---- */
 
   const closeQuestions = (_, { cell }) => {
@@ -665,13 +680,14 @@
   const plugin = async () => {
     const names = ['@jupyterlab/notebook', '@jupyterlab/codemirror', '@codemirror/language', '@codemirror/state', '@codemirror/view'];
     const [notebooks, editors, language, state, views] = await Promise.all(names.map(shared));
-    const utils = await shared('@jupyterlab/apputils').catch(() => ({}));
+    const [utils, completer] = await Promise.all(['@jupyterlab/apputils', '@jupyterlab/completer'].map((name) => shared(name).catch(() => ({}))));
     return {
       id: 'agf-magics:cells',
       description: 'Shows the cells of the agf-magics magics as YAML and underlines their problems.',
       autoStart: true,
+      optional: [completer.ICompletionProviderManager].filter(Boolean),
       requires: [notebooks.INotebookTracker, editors.IEditorLanguageRegistry, editors.IEditorExtensionRegistry],
-      activate: (app, tracker, languages, extensions) => {
+      activate: (app, tracker, languages, extensions, completers) => {
         languages.addLanguage({
           name: 'agf-magics',
           mime: MIME,
@@ -695,6 +711,7 @@
         writeMarkdown(tracker);
         foldErrors(tracker);
         showNotices(app, utils);
+        app.restored.then(() => leaveOutWords(completers));
         const added = (panel) => {
           follow(panel.content);
           panel.sessionContext.statusChanged.connect((_, status) => {

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,39 @@ FILES: Mapping[str, type[FileRows]] = {
 
 DATA_SETS = (".yaml", ".yml", ".json")
 """The file endings of data sets of pydantic-evals."""
+
+
+MOST_COLUMNS = 1_000
+"""The most columns that `known_columns` returns."""
+
+
+def may_have_rows(value: object) -> bool:
+    """Whether `open_rows` may accept a value, told without reading a file or a row.
+
+    >>> may_have_rows([{"id": 1}]), may_have_rows(Path("a.csv")), may_have_rows(["a"])
+    (True, True, False)
+    """
+    if isinstance(value, str | Path):
+        return str(value).lower().endswith((*FILES, *DATA_SETS))
+    if isinstance(value, list | tuple):
+        return bool(value) and isinstance(value[0], Mapping)
+    libraries = {base.__module__.partition(".")[0] for base in type(value).__mro__}
+    return isinstance(value, Rows) or (
+        not libraries.isdisjoint(("pandas", "polars", "pyarrow"))
+        and any(hasattr(type(value), name) for name in ("iloc", "collect", "to_dicts", "to_pylist"))
+        and any(hasattr(type(value), name) for name in ("columns", "column_names"))
+    )
+
+
+def known_columns(value: object) -> list[str]:
+    """The columns of a table in memory, for a person who writes; empty if they are not known."""
+    is_computed = type(value).__name__ == "LazyFrame"
+    if not may_have_rows(value) or isinstance(value, str | Path) or is_computed:
+        return []
+    names = value[0] if isinstance(value, list | tuple) else None
+    if names is None:  # Arrow's `columns` are the values
+        names = getattr(value, "column_names", None) or getattr(value, "columns", ())
+    return [name for name in islice(names, MOST_COLUMNS) if isinstance(name, str)]
 
 
 def open_rows(table: Value) -> Rows:
