@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -31,13 +32,15 @@ steps:
 
 def registry_of(made: Path, rate: int) -> agf.Registry:
     registry, path = agf.Registry(), str(made)
+    lock = threading.Lock()
 
     def note(word: str) -> None:
         with open(path, "a") as file:
             file.write(f"{word}\n")
 
     def talk(messages: Sequence[ModelMessage], info: AgentInfo) -> ModelResponse:
-        note("advice")
+        with lock:  # so that the model cannot be compared
+            note("advice")
         return ModelResponse(parts=[TextPart("a town")])
 
     @agf.tool(name="rate", registry=registry)

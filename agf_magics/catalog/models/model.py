@@ -23,6 +23,7 @@ from .connections import certificates_fault, environment_fault, server_of, socks
 from .errors import CHOOSE, INSTALL, INSTALL_ALL, KEYS, explain_failure
 from .messages import Delta, Reply, Request, Tokens
 from .model_fault import ModelFault, fault
+from .simulated import Simulated, simulated
 
 PROVIDERS = ("openai", "anthropic", "google", "ollama")
 """The providers of the extra ``llm``. pydantic-ai has more providers, each with its own extra."""
@@ -81,6 +82,17 @@ class Model:
         with suppress(ModelFault):
             server = server_of(_split(self.name, bool(server))[0], server)
         return f"{self.name} {server}"
+
+    @property
+    def simulated(self) -> Simulated | None:
+        """What decides the replies of a simulated model; None: it is another model."""
+        return simulated(self._users_model) if self._users_model is not None else None
+
+    @property
+    def kind(self) -> str:
+        """The class of a model object that the user made, for a person."""
+        kind = type(self._users_model)
+        return f"{kind.__qualname__} of {kind.__module__}"
 
     def ready(self, loop: Loop) -> bool:
         """Whether the model can be asked on ``loop`` without an import."""

@@ -157,14 +157,25 @@ class _ModelCall:
         return self.binding.name
 
     @property
+    def user_functions(self) -> tuple[Callable[..., Any], ...]:
+        """The functions of a simulated model, on which the reply depends."""
+        simulated = self.binding.model.simulated
+        return simulated.functions if simulated is not None else ()
+
+    @property
+    def why_no_fingerprint(self) -> str:
+        return f"its model cannot be compared: a {self.binding.model.kind}"
+
+    @property
     def fingerprint(self) -> str | None:
-        """A digest of the model and the request; None for a model object, which cannot be
-        compared."""
-        address = self.binding.model.address
-        if address is None:
+        """A digest of the model and the request, without the functions of a simulated model; None
+        for another model object, which cannot be compared."""
+        model = self.binding.model
+        simulated = model.simulated
+        if model.address is None and simulated is None:
             return None
         parts: list[Value] = [
-            address,
+            model.address if simulated is None else simulated.settings,
             # The messages are the arguments of the call and digested there. The bytes of files are
             # left out, because their digests are in the messages.
             *map(isolate, self.request._replace(messages=[], tools=(), files={})),

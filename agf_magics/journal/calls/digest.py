@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ...catalog import Agent, Policy, Tool, Transform
 from ...catalog.digests.digesting import (
@@ -106,6 +106,7 @@ class CallDigest:
         with the user's key."""
         callee_digest = self.called(callee)
         functions = [self.function(callee)] if isinstance(callee, FUNCTIONS) else []
+        functions += map(self._of_function, _functions_of_model(callee))
         arguments_identity = f"json {text}" if text is not None else None
         late: LateDigest | None = None
         contents: str | None = None
@@ -219,7 +220,10 @@ class CallDigest:
                 why = why_no_value_digest(value, self.most)
                 reason = f": {why}" if why else ""
                 return f"its argument {name!r} cannot be compared{reason}"
-        return NO_DIGEST
+        for function in _functions_of_model(callee):
+            if why := why_no_digest(function, self.most):
+                return f"its model cannot be compared: {why}"
+        return getattr(callee, "why_no_fingerprint", NO_DIGEST)
 
     def _digest_small(self, value: Value) -> str | None:
         return digest_value(value, self.most)
@@ -229,7 +233,10 @@ class CallDigest:
         cached."""
         if not isinstance(callee, FUNCTIONS):
             fingerprint = getattr(callee, "fingerprint", None)
-            return fingerprint if isinstance(fingerprint, str) else None
+            digests = [self._of_function(function) for function in _functions_of_model(callee)]
+            if not isinstance(fingerprint, str) or None in digests:
+                return None
+            return " ".join((fingerprint, *(digest.code for digest in digests if digest)))
         if isinstance(callee, Tool) and callee.reuse and callee.digest is not None:
             return callee.digest
         digest = self.function(callee)
@@ -242,9 +249,11 @@ class CallDigest:
             return None
         if isinstance(callee, Policy) and "agents" in callee.takes:
             return None
+        return self._of_function(callee.function)
+
+    def _of_function(self, function: Callable[..., Any]) -> FunctionDigest | None:
         # Cached by the identity of the function, because a hundred agents may share it. The
         # function is kept, so that no new object gets its identity.
-        function = callee.function
         _, digest = self._called.get(id(function), (None, None))
         # A cell may redefine a helper while the run goes on.
         if id(function) not in self._called or (digest and digest.places.are_bound_again):
@@ -262,6 +271,12 @@ def offered_tools(
     if not isinstance(names, Mapping):
         return {}
     return {name: tools[name] for name in names if name in tools and grant.allows(name)}
+
+
+def _functions_of_model(callee: object) -> tuple[Callable[..., Any], ...]:
+    """The functions that reply in place of the model of a request."""
+    functions: tuple[Callable[..., Any], ...] = getattr(callee, "user_functions", ())
+    return functions
 
 
 FUNCTIONS = (Tool, Agent, Transform, Policy)
