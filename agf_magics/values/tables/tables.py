@@ -70,7 +70,7 @@ DATA_SETS = (".yaml", ".yml", ".json")
 """The file endings of data sets of pydantic-evals."""
 
 
-MOST_COLUMNS = 1_000
+MOST_NAMES = 1_000
 """The most columns that `known_columns` returns."""
 
 
@@ -97,10 +97,11 @@ def known_columns(value: object) -> list[str]:
     is_computed = type(value).__name__ == "LazyFrame"
     if not may_have_rows(value) or isinstance(value, str | Path) or is_computed:
         return []
-    names = value[0] if isinstance(value, list | tuple) else None
-    if names is None:  # Arrow's `columns` are the values
+    if isinstance(value, list | tuple):
+        names = value[0]
+    else:  # Arrow's `columns` are the values
         names = getattr(value, "column_names", None) or getattr(value, "columns", ())
-    return [name for name in islice(names, MOST_COLUMNS) if isinstance(name, str)]
+    return [name for name in islice(names, MOST_NAMES) if isinstance(name, str)]
 
 
 def open_rows(table: Value) -> Rows:
