@@ -65,8 +65,18 @@ def test_the_hint_for_the_largest_and_the_least_element_is_right(name: str, elem
 
 @pytest.mark.parametrize(
     "text",
-    ["a ? b ? 1 : 2 : 3", "0 if a else null", "if a then 1", "1 if a", "? 1 : 2", "f'{a:.2f} kg'", "f'{a!r}'"]
-    + ["f'total: {{a}}'", "a in 'xyz'", "'x'.upper()"],
+    [
+        "a ? b ? 1 : 2 : 3",
+        "0 if a else null",
+        "if a then 1",
+        "1 if a",
+        "? 1 : 2",
+        "f'{a:.2f} kg'",
+        "f'{a!r}'",
+        "f'total: {{a}}'",
+        "a in 'xyz'",
+        "'x'.upper()",
+    ],
 )
 def test_a_hint_writes_nothing_where_no_expression_is_certain(text: str) -> None:
     assert "write:" not in hint_of(text)

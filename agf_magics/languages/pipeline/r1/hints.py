@@ -329,9 +329,9 @@ def _comprehension(tokens: Sequence[Token], index: int, source: str) -> str:
     if condition and value == name:
         return f"write: {items}"
     called = source[:start].removesuffix("[").rstrip().removesuffix("(")
-    for function in ("any", "all"):  # they take the lambda themselves
-        if re.search(rf"\b{function}\Z", called):
-            return f"write: {function}({items}, {name} -> {value})"
+    function = re.split(r"\W", called)[-1]
+    if function in ("any", "all"):  # they take the lambda themselves
+        return f"write: {function}({items}, {name} -> {value})"
     return f"write: map({items}, {name} -> {value})"
 
 
