@@ -38,6 +38,7 @@ from . import lookalikes
 from .foreign_steps import foreign_step
 from .r1 import R1, parse
 from .r1.nodes import Lit, Path, nodes_in
+from .r1.written import HOLES, literal
 from .scope import Scope
 from .values import any_store, store_target
 
@@ -242,7 +243,7 @@ class Reader(documents.Reader):
         first = next(iter(keys.values()))
         if first.required and body.text:
             quoted = first.takes.word in ("expression", "template")
-            value = f'"{body.text}"' if quoted else body.text
+            value = lookalikes.quoted(body.text) if quoted else body.text
             hint = f"write: {word.text}: {{{first.name}: {value}}}"
             if "identity" in keys and body.text.isidentifier():
                 hint = f"write: {word.text}: {{identity: {body.text}, {first.example}}}"
@@ -452,17 +453,14 @@ def _as_branches(steps: Items) -> str:
 
 
 def _tag_hint(inner: Scalar, node: Node, key: Key, expression: str) -> str:
+    if not expression:
+        return HOLES
     whole = lookalikes.with_tag(expression if inner is node else f"[{expression}]")
     if key.takes.word == "literals":
         return f"items are literals; write an expression: over: {whole.removeprefix('!expr ')}"
     if inner is not node:
         return f"make the whole value one expression, for example {whole}"
-    text = inner.text.replace("'", "\\'")
-    return (
-        f"write: {whole} (for the text itself: !expr \"'{text}'\")"
-        if '"' not in text
-        else f"write: {whole}"
-    )
+    return f"write: {whole} (for the text itself: {lookalikes.with_tag(literal(inner.text))})"
 
 
 def written(node: Node) -> frozenset[str]:

@@ -19,7 +19,7 @@ from ..documents import text_at
 from ..keys import Key
 from ..pipeline import lookalikes
 from .body import Reader, refused_value, written
-from .r1.written import literal
+from .r1.written import HOLES, literal
 from .scope import ROOTS
 from .template import Template, parse_template
 from .values import BRANCH_ERRORS, Command
@@ -238,6 +238,8 @@ def _check_words(reader: Reader, words: list[str], node: Node, key: Key) -> None
             f"{key.name!r} has the text {words[first]!r}: no expression is replaced in a command"
         )
         hint = f"write: {key.name}: {lookalikes.with_tag(f'[{parts}]')}"
+        if any(meant and not meant.expression for meant in alike):
+            hint = HOLES
         doubtful = all(meant.store for meant in alike if meant)
         store = next(meant.store for meant in alike if meant) if doubtful else ""
         reader.literal_path(message, node.span, hint, store)

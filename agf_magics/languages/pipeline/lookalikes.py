@@ -6,6 +6,7 @@ in its place, and it is not another name that happens to equal a store's name (d
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -15,7 +16,7 @@ from ...text.source import Source, Text
 from ..file_texts import FILE
 from . import r1
 from .r1.nodes import STORES, Arithmetic, Lit, Node, Path, nodes_in
-from .r1.written import concatenation, literal, spelling
+from .r1.written import HOLES, concatenation, literal, spelling
 from .scope import Scope
 
 LONGEST = 1_000
@@ -36,6 +37,7 @@ _PLAIN = re.compile(r"[A-Za-z_][\w.]*(?: [-+*/<>=]+ [\w.]+)*", re.ASCII)
 _STATEMENT = re.compile(r"\{%-? *(?:if|for|set|elif|else|endif|endfor|endset)\b[^{}]*%\}")
 _WORDS = re.compile(r"\w+(?:[ -]\w+)*")
 """Words and nothing else: a title, or a name with hyphens."""
+_COMPUTED_BEFORE = "compute the text in a transform before, name its output, and write {NAME} here"
 CODE = "pipeline.literal-path"
 
 
@@ -43,6 +45,7 @@ class Lookalike(NamedTuple):
     """The expression that a text looks like."""
 
     expression: str
+    """Empty: it cannot be written as an expression, because of a format in a hole."""
     reason: str
     """The reason why it is text."""
     store: str = ""
@@ -135,10 +138,21 @@ def with_tag(expression: str) -> str:
     >>> with_tag("ctx.n + 1"), with_tag("'Hi ' + ctx.name")
     ('!expr ctx.n + 1', '!expr "\\'Hi \\' + ctx.name"')
     """
-    if _PLAIN.fullmatch(expression):
-        return f"!expr {expression}"
-    doubled = expression.replace("'", "''")
-    return f'!expr "{expression}"' if '"' not in expression else f"!expr '{doubled}'"
+    return f"!expr {expression if _PLAIN.fullmatch(expression) else quoted(expression)}"
+
+
+def quoted(text: str) -> str:
+    """A text as YAML writes it in quotes: as few signs as possible are escaped.
+
+    >>> print(quoted("it's"), quoted("a 'b' \\"c\\""))
+    "it's" 'a \'\'b\'\' "c"'
+    """
+    if not text.isprintable():
+        return json.dumps(text, ensure_ascii=False)
+    if '"' not in text and "\\" not in text:
+        return f'"{text}"'
+    doubled = text.replace("'", "''")
+    return f"'{doubled}'"
 
 
 def in_expression(node: Node, text: Text, scope: Scope) -> Iterator[Diagnostic]:
@@ -157,9 +171,10 @@ def in_expression(node: Node, text: Text, scope: Scope) -> Iterator[Diagnostic]:
                     if "{" in value:
                         reason = "only a prompt replaces braces"
                         meant = concatenation(value)
+                    hint = f"write: {meant}" if meant else HOLES
                     place = text.locate(offset, offset + len(value) + 2)
                     message = f"{value!r} is text: {reason}"
-                    yield Diagnostic(CODE, message, place, f"write: {meant}", "warning")
+                    yield Diagnostic(CODE, message, place, hint, "warning")
             case Arithmetic():
                 yield from _warn_hyphens(part, text, scope)
 
@@ -192,14 +207,14 @@ def in_prompt(text: Text, scope: Scope) -> Iterator[Diagnostic]:
         )
         if doubled:
             message = f"{braces[0]} keeps one pair of its braces"
-            hint = f"write: {{{inner}}}"
+            hint = f"write: {{{inner}}}" if _DOTTED.fullmatch(inner) else _COMPUTED_BEFORE
             yield _warning(message, text, braces.start(), braces.end(), hint)
         elif inner in scope.stores and not _DOTTED.fullmatch(inner):
             plain = re.sub(r"\W", "_", inner)
             message = f"{braces[0]} stays text: braces hold a path"
             yield _warning(message, text, braces.start(), braces.end(), f"call the store {plain}")
     if statement := _STATEMENT.search(source):
-        hint = "compute the text in a transform before, name its output, and write {NAME} here"
+        hint = _COMPUTED_BEFORE
         message = f"{statement[0]} stays text: a prompt has no statements"
         yield _warning(message, text, statement.start(), statement.end(), hint)
     alone = source.strip()

@@ -33,6 +33,7 @@ from .key_values import (
     read_steps,
     read_template,
 )
+from .r1.written import literal
 from .scope import HANDED_ON
 from .values import Attached, Named
 
@@ -44,7 +45,10 @@ def read_attach(reader: Reader, node: Node, key: Key) -> Attached:
         if lookalikes.is_file_name(item.text, reader.scope) and not is_known:
             message = f"{item.text!r} is an expression here, not a path"
             reader.error(
-                "pipeline.attach-path", message, item.span, f"quote the path: \"'{item.text}'\""
+                "pipeline.attach-path",
+                message,
+                item.span,
+                f"quote the path: {lookalikes.quoted(literal(item.text))}",
             )
             continue
         expr = read_expression(reader, item, key)

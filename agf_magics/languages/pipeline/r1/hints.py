@@ -12,21 +12,11 @@ from decimal import Decimal
 from typing import NamedTuple
 
 from ....text.suggestions import suggest
+from .choices import choice_hint
 from .functions import EACH_NAMES, FUNCTIONS
 from .row import Function
-from .written import concatenation
-
-
-class Token(NamedTuple):
-    """A token of an expression."""
-
-    kind: int
-    text: str
-    offset: int
-    """The offset of the token."""
-
-
-CLOSING = {"(": ")", "[": "]", "{": "}"}
+from .tokens import Token
+from .written import HOLES, concatenation
 
 _GET = f"write: {FUNCTIONS['get'].form}"
 _QUOTES = "texts are quoted with ' or \""
@@ -85,11 +75,10 @@ ELSEWHERE = {
     "if": "write: condition and 'yes' or 'no'",
     "not": "write: not x",
     "print": "write the expression alone: its value is the step's result, and the run shows it",
-    **dict.fromkeys(
-        ("max", "min"),
-        "no function compares elements: a fold step keeps one of two, with the value "
-        "item > acc and item or acc; or compute it in a tool",
-    ),
+    **{
+        name: f"write: find(list, x -> all(list, y -> x {sign} y)); for a long list, {USE_A_TOOL}"
+        for name, sign in (("max", ">="), ("min", "<="))
+    },
     **dict.fromkeys(
         ("int", "float", "number"),
         "write parse_json(text) for the number in a text; better, let the tool return a number, or "
@@ -157,13 +146,10 @@ def explain_unexpected(tokens: Sequence[Token], index: int, source: str, wanted:
         power = _power(tokens, index, glued)
         return Finding("r1.operator", f"there is no {glued!r}", power, before.offset, offset + 1)
     if before.text in ("f", "F", "r", "b") and len(glued) > 2 and text[0] in "'\"":
-        return Finding(
-            "r1.syntax",
-            "there are no f-strings",
-            f"write: {concatenation(text[1:-1])}",
-            before.offset,
-            offset + len(text),
-        )
+        whole = concatenation(text[1:-1], of_python=True)
+        written = f"write: {whole}" if whole else HOLES
+        end = offset + len(text)
+        return Finding("r1.syntax", "there are no f-strings", written, before.offset, end)
     if braced := _braced_name(tokens, index):
         return braced
     code, message, hint = _explain_token(tokens, index, source) or (
@@ -204,7 +190,8 @@ def _unclosed_text(sign: str, before: str, source: str) -> tuple[str, str, str |
         return "r1.unclosed", f"the text that begins with {sign} is never closed", hint
     if before != "{":
         return None
-    hint = f"write: {concatenation(source.strip())}"
+    whole = concatenation(source.strip())
+    hint = f"write: {whole}" if whole else HOLES
     return "r1.syntax", "an expression has no {{ }}: a name stands in it alone", hint
 
 
@@ -219,13 +206,13 @@ def _explain_token(
     if text in ("'", '"', "{"):
         return _unclosed_text(text, before, source)
     if text in _CHOICES:
-        return "r1.operator", absent, _choice(source)
+        return "r1.operator", absent, choice_hint(tokens, index, source)
     if text == "for":
         return "r1.operator", absent, _comprehension(tokens, index, source)
     if text == "in":
-        return "r1.operator", absent, f"write: {_membership_hint(tokens, index, index, source)}"
+        return "r1.operator", absent, _membership_hint(tokens, index, index, source)
     if text == "not" and tokens[index + 1].text == "in":
-        hint = f"write: not {_membership_hint(tokens, index, index + 1, source)}"
+        hint = _membership_hint(tokens, index, index + 1, source)
         return "r1.syntax", "'not' stands before what it negates", hint
     if text == "is" and tokens[index + 1].text == "not":
         return "r1.operator", "there is no 'is not'", _OPERATORS["is not"]
@@ -243,7 +230,7 @@ def _explain_token(
     if text == "->":
         return _arrow(tokens, index, source)
     if text == ".":
-        name = re.match(r"\w*", source[offset + 1 : offset + 97])
+        name = re.match(r"\w*\(?", source[offset + 1 : offset + 97])
         return _dot(before, name[0] if name else "")
     if text in _CAPITALS:
         return "r1.operator", absent, f"write: {text.lower()}"
@@ -283,15 +270,18 @@ _ENDS = {"and", "or", "not", ",", "?", ":", "->", "if", "else", "then", ""}
 
 def _membership_hint(tokens: Sequence[Token], first: int, last: int, source: str) -> str:
     """The hint for ``item in list``. ``first``, ``last``: the tokens of ``in`` or ``not in``."""
+    negation = "not " if last > first else ""
     item = source[_operand_end(tokens, first, -1, source) : tokens[first].offset].strip()
     end = _operand_end(tokens, last, 1, source)
     items = source[tokens[last].offset + len(tokens[last].text) : end].strip()
+    if items[:1] in ("'", '"'):
+        return f"no function looks for a part of a text; {USE_A_TOOL}"
     if items.startswith("(") and items.endswith(")") and "," in items:
         items = f"[{items[1:-1]}]"
     names = {text.partition(".")[0].strip() for _, text, _ in tokens}
     parameters = ("x", "each", "element", "n")
     name = next((name for name in parameters if name not in names), "n")
-    return f"any({items or 'list'}, {name} -> {name} == {item or 'value'})"
+    return f"write: {negation}any({items or 'list'}, {name} -> {name} == {item or 'value'})"
 
 
 def _operand_end(tokens: Sequence[Token], index: int, step: int, source: str) -> int:
@@ -325,45 +315,6 @@ def _number(glued: str) -> str | None:
     return f"the number is written: {Decimal(glued.replace('_', '')):f}"
 
 
-_FALSE = {"false", "null", "0", "0.0", "''", '""', "[]", "{}"}
-"""Literals that are false: as the middle of ``a and b or c`` they are never the result."""
-
-
-def _choice(source: str) -> str:
-    """The hint for ``a if c else b``, ``if c then a else b`` and ``c ? a : b``."""
-    text = source.strip()
-    for first, second in ((" then ", " else "), (" if ", " else "), ("?", ":")):
-        before, _, rest = text.partition(first)
-        between, _, after = rest.partition(second)
-        value = before.strip()
-        condition = between.strip()
-        other = after.strip()
-        if first != " if ":  # the condition comes first
-            condition, value = value.removeprefix("if "), condition
-        if condition and value and other:
-            return _choice_hint(condition, value, other)
-    return "a choice is written: condition and 'yes' or 'no'"
-
-
-def _choice_hint(condition: str, value: str, other: str) -> str:
-    """A choice by ``and`` and ``or``, whose middle must be true."""
-    if value not in _FALSE:
-        caution = "" if _CERTAIN.fullmatch(value) else "; if its middle may be false: a match step"
-        return f"write: {_operand(condition)} and {_operand(value)} or {other}{caution}"
-    if other in _FALSE:
-        return "its middle would be false: write a match step, with on: and cases:"
-    return f"write: not ({condition}) and {_operand(other)} or {value}"
-
-
-_CERTAIN = re.compile(r"'[^']+'|\"[^\"]+\"|true|[0-9.]*[1-9][0-9.]*")
-"""Literals that are true."""
-
-
-def _operand(text: str) -> str:
-    """A text as the operand of ``and``."""
-    return f"({text})" if re.search(r"\bor\b", text) else text
-
-
 def _comprehension(tokens: Sequence[Token], index: int, source: str) -> str:
     """The hint for ``[a for x in list if c]``."""
     start, end = _brackets_around(tokens, index, len(source))
@@ -377,6 +328,10 @@ def _comprehension(tokens: Sequence[Token], index: int, source: str) -> str:
         items = f"filter({items}, {name} -> {condition})"
     if condition and value == name:
         return f"write: {items}"
+    called = source[:start].removesuffix("[").rstrip().removesuffix("(")
+    function = re.split(r"\W", called)[-1]
+    if function in ("any", "all"):  # they take the lambda themselves
+        return f"write: {function}({items}, {name} -> {value})"
     return f"write: map({items}, {name} -> {value})"
 
 
@@ -431,6 +386,9 @@ def _dot(before: str, after: str) -> tuple[str, str, str]:
     if after.isdigit():
         return "r1.index", *_index(before, after)
     if before[-1:] in (")", "]", "}", "'", '"'):
+        if after.endswith("("):
+            hint = method_hint("list", after[:-1]) or USE_A_TOOL
+            return "r1.syntax", "values have no methods", hint
         return "r1.syntax", "only a path has fields", _GET
     message = "a name must follow the point"
     return "r1.syntax", message, "other keys are read by: get(base, 'a key', default)"
@@ -439,7 +397,9 @@ def _dot(before: str, after: str) -> tuple[str, str, str]:
 def _shape(text: str, before: str) -> str | None:
     """The hint for a token that is known by its look, after the token ``before``."""
     if before[:1] in ("'", '"') and text[0].isalpha():
-        return "a text with ' in it is quoted with \", or write \\'"
+        sign = before[0]
+        other = '"' if sign == "'" else "'"
+        return f"a text with {sign} in it is quoted with {other}, or write \\{sign}"
     if text in ("and", "or", "+", "*", "/"):
         return f"write a value on each side of {text!r}"
     if text.isalpha() and not text.isascii():

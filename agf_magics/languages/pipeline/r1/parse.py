@@ -19,7 +19,6 @@ from ...scan import Refusal, parse_at
 from . import hints, nodes
 from .closures import evaluator
 from .functions import FUNCTIONS
-from .hints import Token
 from .nodes import (
     Arithmetic,
     Call,
@@ -36,6 +35,7 @@ from .nodes import (
     Path,
 )
 from .row import Function
+from .tokens import CLOSING, Token
 
 LONGEST_SOURCE = 10_000
 """The maximum length of an expression, in characters."""
@@ -145,8 +145,6 @@ def _tokens(source: str) -> list[Token]:
         if not (kind := match.lastindex):
             break
         tokens.append(Token(kind, match[kind], match.start(kind)))
-        if kind == FOREIGN:  # the parser refuses it or a token before it, so the rest is not read
-            break
     tokens.append(Token(END, "", len(source)))
     return tokens
 
@@ -432,7 +430,7 @@ class _Parser:
         """Fail at the current token, where ``wanted`` belongs."""
         if self.token.kind == END and self.opened:
             _, bracket, start = self.opened[-1]
-            hint = f"add {hints.CLOSING[bracket]!r}"
+            hint = f"add {CLOSING[bracket]!r}"
             raise Refusal("r1.unclosed", f"{bracket!r} is never closed", start, start + 1, hint)
         # An operator without its right side: there is nothing else to point at.
         if self.token.kind == END:
