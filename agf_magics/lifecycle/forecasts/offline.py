@@ -34,6 +34,9 @@ from ...limits.grants import Grant, granted
 from ...limits.limits import Limits
 from ...text.diagnostics import Diagnostic, StepError
 from ...values.sequences import source_of
+from ...values.tables.data_frames import FrameRows
+from ...values.tables.files import FileRows
+from ...values.tables.tables import Picked
 from ...values.value import Value
 
 LONGEST_EVALUATION = 10.0
@@ -70,7 +73,7 @@ class OfflineHost(Host):
         if isinstance(getattr(function, "__self__", None), Model):
             return True, None
         # Reading any other value runs code of its class.
-        if not all(type(source_of(value)) in PLAIN for value in arguments.values()):
+        if not all(map(_is_plain, arguments.values())):
             refuse_call()
         try:
             return True, function(**arguments)
@@ -79,6 +82,13 @@ class OfflineHost(Host):
 
     async def ask(self, question: Question, is_busy: bool = False) -> Result:
         return False, NoUser()
+
+
+def _is_plain(value: Value) -> bool:
+    source = source_of(value)
+    if type(source) is Picked:  # `--limit`, `--sample` and `--repeat` pick rows of a table
+        source = source.source
+    return type(source) in PLAIN or isinstance(source, FrameRows | FileRows)
 
 
 class OfflineJournal(Journal):

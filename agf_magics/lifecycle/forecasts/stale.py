@@ -166,7 +166,7 @@ def find_stale(
     if isinstance(run, PastRun) and not unpickles and run.order.packed.form in PICKLED:
         raise NeedsUnpickling
     is_live = isinstance(run, Run) and past.name not in registry.flows
-    flow = run.flow if is_live else find_registered(past.name, registry)
+    flow = run.flow if is_live else find_registered(past, registry)
     planned = link_run(flow, input_again(run, input), RunOptions(registry=registry), copies=True)
     forecast, bounded = _forecast(past, planned, unpickles)
     state = state_of(planned)

@@ -101,7 +101,7 @@ def rerun_from(
     registry = default(options.registry)
     earlier = find_ended(run, registry.flows)
     key = find_step(earlier.progress.rows, step, f"run {earlier.run_id!r}")
-    flow = find_registered(earlier.name, registry)
+    flow = find_registered(earlier, registry)
     first = line(shown_name(earlier.progress.rows[key]), 60)
     options = replace(options, reuse=False, note=f"run from {first!r} of {earlier.run_id}")
     again = prepare_run(flow, input_again(earlier, input), options)

@@ -8,9 +8,10 @@ from collections.abc import Mapping
 
 from ...catalog import Registry
 from ...flow.flow import Flow
+from ...languages.over import OVER
 from ...text.diagnostics import refused
 from ...values.value import Value, type_name
-from ..run_internals import input_of
+from ..run_internals import input_of, linked_flow
 from ..runs.run import Run
 from ..storage.given_again import check_given
 from .past_run import PastRun
@@ -38,10 +39,15 @@ def input_again(run: Run | PastRun, more: Mapping[str, Value] | None) -> Value:
     return input
 
 
-def find_registered(name: str, registry: Registry) -> Flow:
-    """The flow that is registered now under the name of an earlier run's. Raises
+def find_registered(earlier: Run | PastRun, registry: Registry) -> Flow:
+    """The flow that is registered now under the name of an earlier run's. Nobody registers the
+    definition of a run over a table: it is that of the run, and calls the registered flow. Raises
     DefinitionError."""
-    if name not in registry.flows:
-        hint = "define it again: run the cell of its definition"
-        raise refused("flow.unknown-flow", f"no flow {name!r} is registered", hint)
-    return registry.flows[name]
+    name = earlier.name
+    if name in registry.flows:
+        return registry.flows[name]
+    flow = linked_flow(earlier).flow
+    if flow.language == OVER:
+        return flow
+    hint = "define it again: run the cell of its definition"
+    raise refused("flow.unknown-flow", f"no flow {name!r} is registered", hint)
