@@ -60,7 +60,8 @@ if TYPE_CHECKING:
     from .lifecycle.launch.tracing import trace_to
     from .lifecycle.planning.contexts import NamedContext, context
     from .lifecycle.recordings.recording import record
-    from .lifecycle.recordings.replay import replay, replay_model
+    from .lifecycle.recordings.replay import replay
+    from .lifecycle.recordings.replayed_model import replay_model
     from .lifecycle.scoring.checks import CheckFailed, check_over
     from .lifecycle.scoring.scorers import score_over
     from .lifecycle.scoring.table_comparison import compare_over
@@ -86,7 +87,7 @@ else:
         "trace_to": ".lifecycle.launch.tracing",
         "record": ".lifecycle.recordings.recording",
         "replay": ".lifecycle.recordings.replay",
-        "replay_model": ".lifecycle.recordings.replay",
+        "replay_model": ".lifecycle.recordings.replayed_model",
     }
     """The module that defines a name, or that the name is."""
     _LAUNCHES = (

@@ -33,7 +33,7 @@ from hypothesis import strategies as st
 
 import agf_magics as agf
 from agf_magics.catalog import MASK
-from agf_magics.journal.secrets.masking import Secrets
+from agf_magics.journal.secrets.masking import HELD_BACK, Secrets
 from agf_magics.lifecycle.runs.run import state_of
 from agf_magics.settings.settings import current
 from tests.engine import kept
@@ -344,7 +344,7 @@ def test_a_short_member_of_a_secret_keeps_the_result_of_its_call_out_of_the_jour
     run, _, _ = run_converter(card, lambda token: {"of": token["check"]}, tmp_path)
     assert [warning.code for warning in run.warnings] == ["journal.unkept"]
     with kept.journal_in(tmp_path):
-        assert agf.runs(run.run_id).steps["steps[0]"].value == MASK
+        assert agf.runs(run.run_id).steps["steps[0]"].value == HELD_BACK
 
 
 @pytest.mark.parametrize(("secret", "unrelated"), [(4711, [14711, 4.7119, "order 84711x"]), ("4711", "1471100 pears"),

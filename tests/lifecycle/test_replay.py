@@ -219,6 +219,51 @@ def test_secrets_are_masked_on_both_sides() -> None:
     assert calls_made == []
 
 
+KEY = "hunter2-hunter2"
+HELD: dict[str, tuple[str, Any]] = {
+    "an object": (KEY, {"order": 7, "url": f"https://example.org/?key={KEY}"}),
+    "a list": (KEY, [7, KEY]),
+    "a text": (KEY, f"https://example.org/?key={KEY}"),
+    "the secret": (KEY, KEY),
+    "a result of a short secret": ("k", {"order": 7}),
+}
+
+
+@pytest.mark.parametrize("what", HELD)
+def test_no_replay_gives_a_mask_in_place_of_a_result(what: str) -> None:
+    registry = agf.Registry()
+    key, result = HELD[what]
+    agf.tool(lambda key: result, name="look", secret=["key"], registry=registry)
+    text = "pipeline: p\nsteps:\n- tool: {name: look, args: {key: !expr ctx.key}}"
+    with kept.journal_in(Path("kept")):
+        run = agf.run(text, {"key": key}, registry=registry)
+        with pytest.warns(UserWarning, match=r"run.agf has no result of 1 call, 1 × tool look: it has a secret"):
+            agf.record(run, "run.agf")
+    with agf.replay("new.agf", missing="record"):
+        agf.run(text, {"key": key}, registry=registry)
+    for name in ("run.agf", "new.agf"):
+        assert KEY not in Path(name).read_text("utf-8")
+        with agf.replay(name), pytest.raises(agf.StepError, match="it has a secret") as failure:
+            agf.run(text, {"key": key}, registry=registry)
+        assert failure.value.code == "replay.opaque"
+        with agf.replay(name, missing="call"):
+            assert agf.run(text, {"key": key}, registry=registry).output == result
+
+
+def test_a_made_secret_that_is_no_text_is_not_replayed() -> None:
+    registry = agf.Registry()
+    agf.tool(lambda: {"token": KEY, "user": "ann"}, name="login", registry=registry)
+    agf.tool(lambda token: "in", name="enter", secret=["token"], registry=registry)
+    text = (
+        "pipeline: p\nsteps:\n- tool: {name: login, output: made}\n"
+        "- tool: {name: enter, args: {token: !expr ctx.made.token}}"
+    )
+    with kept.journal_in(Path("kept")), pytest.warns(UserWarning, match="1 × tool login"):
+        agf.record(agf.run(text, registry=registry), "run.agf")
+    with agf.replay("run.agf"), pytest.raises(agf.StepError, match="it has a secret"):
+        agf.run(text, registry=registry)
+
+
 def test_a_secret_is_known_before_the_call_that_receives_it_is_replayed() -> None:
     registry = agf.Registry()
     agf.tool(lambda text: len(text), name="note", registry=registry)

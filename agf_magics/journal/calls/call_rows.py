@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
-from ...catalog import MASK, Agent, Tool
+from ...catalog import Agent, Tool
 from ...flow.steps import Invoke
 from ...limits.grants import Grant
 from ...text.diagnostics import StepError
@@ -39,7 +39,7 @@ from ..codec.snapshots import CopyToStore, snapshot
 from ..database.store import ADD
 from ..records.failures import error_json
 from ..records.records import CallKey
-from ..secrets.masking import HAS_SECRET, NOTHING, Received, Secrets, hide
+from ..secrets.masking import HAS_SECRET, HELD_BACK, NOTHING, Received, Secrets, hide
 from .argument_pieces import LARGE, ArgumentPieces
 from .changed_objects import CALL
 from .digest import CallDigest, DigestedCall
@@ -58,8 +58,6 @@ SHARED = "it shares an object of the type {} with the arguments, which later ste
 
 QUICKER_TO_MAKE = "it is quicker to make than to store"
 
-MASKED = encode(MASK)
-"""What is shown of a value that has a secret."""
 
 LONGEST_JSON = 1 << 30
 """Characters of a value with a secret that is compared as JSON."""
@@ -469,7 +467,7 @@ class CallRows:
                 data = self.results.store(value_to_write, self._search(), fills, checksums)
                 self.objects.note_stored(value, data, seen)
         except HoldsSecret:
-            return EncodedValue("again", None, MASKED, HAS_SECRET)
+            return EncodedValue("again", None, encode(HELD_BACK), HAS_SECRET)
         except NotStored as error:
             why = self.secret.text(str(error))
             return packed._replace(is_large=False, why=why, is_refused=True)

@@ -48,6 +48,9 @@ SEARCHED_AS_TEXT = 10_000_000
 """The largest number of characters of a value that is written as one text to search it. A larger one is
 searched part by part, because a shared part would be written in each of its places."""
 
+HELD_BACK = f"⟨{MASK}⟩"
+"""What is shown of a value that is not stored because of a secret, if it is not a secret text."""
+
 HAS_SECRET = "it contains a secret"
 UNSEARCHABLE = "it cannot be searched for the secret that its call received"
 TOO_SHORT = (
@@ -281,7 +284,9 @@ class Secrets:
         else with a masked preview. ``received``, ``secret``: see `pack`."""
         why = self._why_not(packed, value, received, secret)
         if why is not None:
-            return EncodedValue("again", None, encode(MASK), why)
+            # A mask may stand for a secret text in a recording, but for no other value.
+            is_secret_text = secret and type(value) is str
+            return EncodedValue("again", None, encode(MASK if is_secret_text else HELD_BACK), why)
         if packed.shown is not None:
             # Masked again, because the preview shows the fields of an object.
             shown, why = encode(self.shown(preview(self.shown(value)))), packed.why

@@ -29,6 +29,7 @@ from ...journal.codec.type_checks import checker
 from ...journal.records.failures import error_from
 from ...journal.records.fields import is_path
 from ...journal.records.records import UNREADABLE, CallKey, Record
+from ...journal.secrets.masking import HELD_BACK
 from ...pictures.amounts import counted
 from ...pictures.plain import line as shown_line
 from ...text.diagnostics import DefinitionError, Diagnostic, refused
@@ -71,6 +72,17 @@ OUTCOMES = ("finished", "failed", "answered")
 
 PACKAGES = ("agf-magics", "pydantic-ai-slim")
 """The packages whose versions are written, for a person who wonders why two recordings differ."""
+
+
+IN_RESULT = "it has a secret, or cannot be searched for one"
+"""`RecordedCall.opaque` of a result that is not stored because of a secret."""
+
+
+WITHOUT_SECRET = (
+    "let the tool return what later steps need without the secret; in Python, "
+    'missing="call" of agf.replay makes the call'
+)
+"""The hint for a call whose result is not in a recording because of a secret."""
 
 
 NOT_COMPARED = "not compared"
@@ -131,34 +143,51 @@ def record(run: Run | PastRun | str, path: str | Path, *, redact: Redact | None 
     if redact is not None:
         lines = (redact_line(without_object(line), redact) for line in lines)
     seen = list[str]()
-    lines = _noting(lines, seen)
+    held = list[str]()
+    lines = _noting(lines, seen, held)
     # Even if no line has an object, an earlier recording may have left some in the folder.
     write_lines(target, keep_parts(lines, target, files))
     if seen:
         warnings.warn(str(not_compared(target.name, seen)), stacklevel=2)
+    if held:
+        warnings.warn(str(held_back(target.name, held)), stacklevel=2)
     return target
 
 
-def _noting(lines: Iterable[Line], seen: list[str]) -> Iterator[Line]:
-    """Yield the lines, and add the callees of those that no call is equal to to ``seen``."""
+def _noting(lines: Iterable[Line], seen: list[str], held: list[str]) -> Iterator[Line]:
+    """Yield the lines, and add the callees of those that no call is equal to to ``seen``, and of
+    those whose result has a secret to ``held``."""
     for line in lines:
+        callee = f"{line.get('kind')} {line.get('name')}"
         if line.get("contents", "") is None:
-            seen.append(f"{line['kind']} {line['name']}")
+            seen.append(callee)
+        elif "opaque" in line and line.get("masked"):
+            held.append(callee)
         yield line
 
 
 def not_compared(recording: str, callees: Iterable[str]) -> Diagnostic:
     """The warning about calls that a replay never finds. ``callees``: the kind and the name of each
     of them."""
-    counts = Counter(callees)
-    names = ", ".join(
-        f"{count:,} × {shown_line(name, 60)}" for name, count in counts.most_common(5)
-    )
+    calls, names = _shown_callees(callees)
     message = (
-        f"a replay of {recording} never finds {counted(counts.total(), 'call')}, "
-        f"whose arguments have no digest: {names}"
+        f"a replay of {recording} never finds {calls}, whose arguments have no digest: {names}"
     )
     return Diagnostic("replay.missing", message, hint=COMPARED, severity="warning")
+
+
+def held_back(recording: str, callees: Iterable[str]) -> Diagnostic:
+    """The warning about calls whose results are not in the recording because of a secret."""
+    calls, names = _shown_callees(callees)
+    message = f"{recording} has no result of {calls}, {names}: {IN_RESULT}"
+    return Diagnostic("replay.opaque", message, hint=WITHOUT_SECRET, severity="warning")
+
+
+def _shown_callees(callees: Iterable[str]) -> tuple[str, str]:
+    """How many calls, and of what: ``2 calls``, ``2 × tool fetch``."""
+    counts = Counter(callees)
+    names = (f"{count:,} × {shown_line(name, 60)}" for name, count in counts.most_common(5))
+    return counted(counts.total(), "call"), ", ".join(names)
 
 
 def redact_line(line: Line, redact: Redact | None) -> Line:
@@ -206,12 +235,11 @@ def _outcome_of(call: Record) -> tuple[CallKey, bool]:
 def _line(call: Record, past: PastRun) -> Line:
     """The line of a call: which one it is, its outcome, its object if it returned one, its path."""
     form, value = call.result.form, call.value_shown
-    # A result with a secret is not stored: its preview is the mask.
-    is_masked = form == "again" and value == MASK and call.what != "answered"
+    is_held = form == "again" and value in (MASK, HELD_BACK) and call.what != "answered"
     has_json = form == "json"
     if form == "parts" and (large := _large_json(call, past)) is not None:
         has_json, value = True, large
-    outcome = outcome_line(call.error, has_json, is_masked, value)
+    outcome = outcome_line(call.error, has_json, is_held, value)
     line = asked_line(
         call.what, call.kind, call.name, call.arguments_shown, call.arguments.contents
     )
@@ -241,17 +269,19 @@ def asked_line(what: str, kind: str, name: str, given: Value, contents: str | No
     return line if contents is None else {**line, "contents": contents}
 
 
-def outcome_line(error: str | None, is_json: bool, is_masked: bool, value: Value) -> Line:
+def outcome_line(error: str | None, is_json: bool, is_held: bool, value: Value) -> Line:
     """The part of a line that says how a call ended. ``error``: its failure as JSON, without the
-    names of files in the line; ``value``: the result of the call, or its preview."""
+    names of files in the line; ``is_held``: whether the result is not stored because of a secret;
+    ``value``: the result of the call, or its preview."""
     if error is not None:
         stored = json.loads(error)
         stored["at"] = None
         for problem in stored["said"]:
             problem[3] = None
         return {"error": stored}
-    if is_masked:
-        return {"value": MASK, "masked": True}
+    if is_held:
+        # The mask of a secret text goes where the text went. Nothing may get it in place of more.
+        return {"value" if value == MASK else "opaque": value, "masked": True}
     return {"value" if is_json else "opaque": value}
 
 
@@ -394,7 +424,8 @@ def _call(path: Path, number: int, line: Line) -> RecordedCall:
         problem = problem or "what is 'stored' is not what this package writes"
     if problem:
         raise _wrong(path, number, encode(line), problem)
-    opaque = "it is no JSON, and was not stored" if outcomes == ["opaque"] else ""
+    why = IN_RESULT if line.get("masked") is True else "it is no JSON, and was not stored"
+    opaque = why if outcomes == ["opaque"] else ""
     call_fields = (str(what), line["kind"], line["name"], line["given"])
     outcome = (line.get("value"), error, opaque, stored)
     return RecordedCall(*call_fields, tuple(place), *outcome, contents, number)

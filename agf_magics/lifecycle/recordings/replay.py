@@ -13,14 +13,13 @@ import itertools
 import json
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
-from ...catalog import Tool
-from ...compat.imports import installed_only
+from ...catalog import MASK, Tool
 from ...engine.recording import AskedCall, replaying
 from ...engine.runner import CallSite
 from ...flow.step_path import StepPath
@@ -31,10 +30,10 @@ from ...journal.codec.encoding import DecodeError, to_show
 from ...journal.codec.json_texts import encode
 from ...journal.codec.parted import is_plain
 from ...journal.codec.secret_search import Search
-from ...journal.records.failures import error_from, error_json
+from ...journal.records.failures import error_json
 from ...journal.records.recorded_outcomes import RecordedOutcome
 from ...journal.records.records import around, decoded
-from ...journal.secrets.masking import HAS_SECRET, hide
+from ...journal.secrets.masking import HELD_BACK, hide
 from ...limits.budgets import LimitReached
 from ...pictures.amounts import counted
 from ...pictures.difference import find_differences, shorten_pair
@@ -45,6 +44,8 @@ from ...text.files import read_file
 from ...values.value import Value
 from .recording import (
     COMPARED,
+    IN_RESULT,
+    WITHOUT_SECRET,
     Line,
     RecordedCall,
     Redact,
@@ -258,7 +259,7 @@ class Replay:
     ) -> NotReplayed:
         """The error of a call whose result is not in the file, or (``why``) cannot be read."""
         message = f"the result of {asked.kind} {asked.name!r} is not in {self.name}: {call.opaque}"
-        hint = RECORD_IT
+        hint = WITHOUT_SECRET if call.opaque == IN_RESULT else RECORD_IT
         if why is not None:
             message = (
                 f"the result of {asked.kind} {asked.name!r} in {self.name} cannot be read: {why}"
@@ -288,11 +289,12 @@ class Replay:
         is_secret = asked.site.gives_secret(value)
         packed = run.secrets.pack(value, current.settings.journal_value, secret=is_secret)
         is_json = packed.form == "json"
+        shown = decoded(packed.data if is_json else packed.shown)
         outcome = outcome_line(
             error_json(error, run.secrets) if error is not None else None,
             is_json,
-            not is_json and (is_secret or packed.why == HAS_SECRET),
-            decoded(packed.data if is_json else packed.shown),
+            not is_json and shown in (MASK, HELD_BACK),
+            shown,
         )
         what = "finished" if error is None else "failed"
         if asked.kind == "question":
@@ -444,57 +446,3 @@ def replay(
         if strict:
             raise DefinitionError(problem)
         warnings.warn(str(problem), stacklevel=3)
-
-
-def replay_model(path: str | Path) -> Any:
-    """A model for code that uses pydantic-ai itself: it answers from a recording, as in
-    ``Agent(agf.replay_model("run.agf"))``. It streams what it answers, and asks nobody.
-
-    A request is found by its conversation: instructions, prompts, the model's replies, the tools
-    that it called, their arguments and results. Of equal requests the next one in the file is
-    taken.
-
-    ``path``: the file that `record` wrote. Required.
-
-    Raises DefinitionError if the file is not a recording, and at a request that it does not have
-    StepError ``replay.missing``, which names the nearest one.
-    """
-    with installed_only():
-        from ...catalog.models.recorded import conversation_of, recorded_model
-    path = Path(path)
-    requests: dict[str, list[RecordedCall]] = {}
-    _, recorded_calls = read_calls(path)
-    for call in recorded_calls:
-        if call.step_kind == "model" and not call.opaque:
-            try:
-                requests.setdefault(encode(conversation_of(call.arguments)), []).append(call)
-            except (LookupError, TypeError, AttributeError):
-                continue  # changed by hand into something that no request says
-
-    def ask(conversation: list[Value]) -> Any:
-        calls = requests.get(encode(conversation))
-        if not calls:
-            raise _no_request(path.name, conversation, requests)
-        call = calls.pop(0)
-        if call.error is not None:
-            raise error_from(call.error, ())
-        return call.value
-
-    return recorded_model(path.name, ask)
-
-
-def _no_request(
-    name: str, conversation: list[Value], requests: Mapping[str, list[RecordedCall]]
-) -> StepError:
-    """The error for a request that is not in the file, with the nearest one that is."""
-    message = f"{name} has no request of a model with these messages"
-    hint = "record the run again"
-    if encode(conversation) in requests:
-        message = f"{name} has no more of these requests: each is answered as often as it was made"
-        hint = "make a model for each run: agf.replay_model(…)"
-    other_requests = map(json.loads, itertools.islice(requests, NEAREST_AMONG))
-    pairs = [[*find_differences(other, conversation)] for other in other_requests]
-    if nearest := min(pairs, key=len, default=[]):
-        before, after = shorten_pair(*nearest[0][1:])
-        hint = f"the nearest recorded request has {before}, this one {after}; {hint}"
-    return NotReplayed(Diagnostic("replay.missing", message, hint=hint))
