@@ -55,6 +55,7 @@ class Live:
 
     def add(self, run: Run) -> None:
         self._running[run.run_id] = run
+        self._ended.pop(run.run_id, None)  # a resumed run goes on as another `Run`
 
     def end(self, run: Run) -> None:
         if (run.background or state_of(run).background_calls) and run.progress.ended is not None:
