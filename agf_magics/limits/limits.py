@@ -12,6 +12,8 @@ N = TypeVar("N", int, float)
 
 SECONDS = "seconds"
 DOLLARS = "US dollars"
+RESUMED = "%resume --caps goes on with these settings"
+"""The end of a hint about a limit: a resumed run has the limits that it was started with."""
 
 
 class LimitRow(NamedTuple, Generic[N]):
@@ -46,9 +48,10 @@ class LimitRow(NamedTuple, Generic[N]):
         """The hint of an error about this limit."""
         where = f"%config AgfMagics.{self.setting} and, in Python, limits=Limits({self.name}=…)"
         if not self.flag:
-            return f"{where} set the limit; 0 means none"
+            return f"{where} set the limit; 0 means none; {RESUMED}"
         # Only settings accept 0 for "no limit": on a magic's line it would read as "spend nothing".
-        return f"{self.flag} sets the limit of a line; {where} set it, and there 0 means none"
+        line = f"{self.flag} sets the limit of a line; {where} set it, and there 0 means none"
+        return f"{line}; {RESUMED}"
 
 
 FAN_OUT_DEPTH = LimitRow(

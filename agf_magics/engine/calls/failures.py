@@ -39,6 +39,8 @@ _UNPLACED = {
 }
 """The fields of an error that a run sets for its own flow."""
 
+OWN_TIMEOUT = "the step sets this timeout"
+"""The hint if the time limit of a step was reached."""
 RESULT = "result"
 """The key of the result in an answer about a call whose outcome is unknown."""
 
@@ -71,6 +73,8 @@ def failure(
         # The hint names the smallest limit, which set this time.
         if raised.seconds == site.run.budget.limits.step_timeout:
             hint = STEP_TIMEOUT.how_to_set
+        elif raised.seconds == step.timeout:
+            hint = OWN_TIMEOUT
         return StepError(Diagnostic("step.timeout", f"{name} {raised}", span, hint))
     if secrets.raised(raised):  # the exception has a secret, so it does not become the cause
         message = f"{name} failed: {describe_masked(raised, secrets)}"

@@ -25,6 +25,7 @@ from . import dry_run as dry
 from .approvals import ask_permission
 from .attach import attach_files
 from .call import check_result
+from .failures import OWN_TIMEOUT
 from .fired_calls import fire
 from .table_rows import call_row
 
@@ -136,7 +137,7 @@ async def _within_limits(step: Invoke, flow: Flow, work: Awaitable[FlowResult]) 
     def late() -> StepError:
         message = f"{step.name.text or step.word!r} took longer than {step.timeout:g} s"
         span = step.place
-        return StepError(Diagnostic("step.timeout", message, span, "the step sets this timeout"))
+        return StepError(Diagnostic("step.timeout", message, span, OWN_TIMEOUT))
 
     return await within(step.timeout, within_own_limits(flow, work), late)
 

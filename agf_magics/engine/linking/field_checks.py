@@ -5,7 +5,7 @@ A schema may be incomplete, so an unknown field is only a warning (AGF-10).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -194,15 +194,23 @@ def check_passed(step: Invoke, flow: Flow, problems: Diagnostics) -> None:
         name = ref.path[-1]
         if ref.certain and name not in passed:
             near_names = misspelled_names([name], passed.keys() - read)
-            give = f"pass: [{', '.join([*passed, name])}]"
-            if step.word == "subgraph":
-                give = f"input_mapping: {{{name}: {name}}}"
-            hint = f"did you mean {name}?" if near_names else give
+            hint = f"did you mean {name}?" if near_names else _give(step, passed, name)
             span = passed[near_names.pop()] if near_names else None
             message = f"{flow.name!r} reads {name!r}, which this step does not pass"
             related = (("read here", ref.span),) if ref.span else ()
             place = span or step.name.span
             problems.add(Diagnostic("flow.not-passed", message, place, hint, related=related))
+
+
+def _give(step: Invoke, passed: Collection[str], name: str) -> str:
+    """The hint how to pass ``name`` besides what ``step`` passes already."""
+    key = "input_mapping" if step.word == "subgraph" else "pass"
+    pairs = step.args.values if isinstance(step.args, NamedArguments) else ()
+    # In a list, a name is its own value.
+    is_mapping = key != "pass" or any(given.span != value.span for given, value in pairs)
+    if is_mapping and passed:
+        return f"add {name}: {name} to {key}"
+    return f"{key}: {{{name}: {name}}}" if is_mapping else f"pass: [{', '.join([*passed, name])}]"
 
 
 def check_schema(name: Name, schemas: Mapping[str, Schema], problems: Diagnostics) -> bool:

@@ -12,7 +12,7 @@ from ...text.characters import QUOTES, character_hint
 from ...text.diagnostics import DefinitionError
 from ...text.shorten import shorten
 from ...text.suggestions import misspelled_names, suggest
-from ...text.yaml.nodes import Fields, Items, Node, Scalar, shown
+from ...text.yaml.nodes import Fields, Items, Node, Scalar, flow_text, shown
 from ...values.value import Value
 from ..scan import parse_at
 from .expressions.condition import (
@@ -88,6 +88,13 @@ class Edges:
 
     def edge(self, node: Fields) -> None:
         before = self.reader.lost
+        source_node = node.fields.get("from")
+        if isinstance(source_node, Items) and len(source_node.items) > 1:
+            rest = "".join(f", {k}: {flow_text(v)}" for k, v in node.fields.items() if k != "from")
+            each = ", ".join(f"{{from: {flow_text(item)}{rest}}}" for item in source_node.items)
+            hint = f"write one edge for each node: {each}"
+            self.reader.wrong_type(source_node, EDGE.keys["from"], hint)
+            return
         fields = self.reader.fields(EDGE, node, node.span)
         if self.reader.lost > before:
             return

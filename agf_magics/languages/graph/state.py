@@ -18,7 +18,7 @@ from ...text.source import Span
 from ...values.value import Value, equal
 from .expressions.operators import combine
 from .expressions.value_errors import describe
-from .takes import TYPES
+from .takes import ADDED, TYPES
 
 State = Mapping[str, Value]
 Write = Callable[[State, Value], Mapping[str, Value]]
@@ -126,8 +126,8 @@ class Keys:
         ``state_key``; empty: no option names it."""
         message = f"{first!r} and {second!r} write {name!r} in the same round"
         declared = self.declared.get(name, Declared(name)).type
-        kind = "list" if declared == "any" else declared
-        hint = f"give it a reducer: {name}: {{type: {kind}, reducer: add}}"
+        reducer = "add" if declared in ADDED else "last_value"
+        hint = f"give it a reducer: {name}: {{type: {declared}, reducer: {reducer}}}"
         if option:  # the author may not know the key
             hint = f"give {second!r} a key of its own: {option}: {second}_{name}"
         hint = f"{hint}, or add an edge between the nodes"

@@ -128,6 +128,8 @@ TYPES: Mapping[str, object] = {
     "any": None,
 }
 """The types of a state key, each with the first value of a key with a reducer (any: none)."""
+ADDED = ("str", "string", "int", "integer", "float", "list")
+"""The types whose values the reducer ``add`` can add."""
 
 
 _S_SHARE = [{"type": "integer", "minimum": 0}, {"type": "number", "minimum": 0, "maximum": 1}]
