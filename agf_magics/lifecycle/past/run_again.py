@@ -1,6 +1,4 @@
-"""Finds the input of a past run, the flow that is now registered under its name, and the messages
-before it, to run it again.
-"""
+"""Finds the input of a past run, its flow of now, and the messages before it, to run it again."""
 
 from __future__ import annotations
 
