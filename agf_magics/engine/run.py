@@ -116,7 +116,7 @@ async def _run_flow(
     journal = runner.journal
     if journal is not None:
         # Inside the time limit, because a journal may wait for a slow disk or another process.
-        await journal.start(runner.emit, flow.name, flow.language)
+        await journal.start(runner.emit)
     narrowed = grant.narrow(linked.uses, asked=linked.tools_that_ask)
     scope = Scope(linked, grant=narrowed, meters=meters_of(flow, 0))
     result = await within_own_limits(flow, runner.run_flow(scope, flow_input))

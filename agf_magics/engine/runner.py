@@ -31,6 +31,7 @@ from ..values.extent import CONTAINERS, Extents, TooDeep
 from ..values.large import LargeValues
 from ..values.unread import LostError
 from ..values.value import Value
+from .ended_rows import EndedRows
 from .host.host import TURN, Host
 from .linking.linked import Linked
 from .run_options import RunOptions
@@ -153,6 +154,8 @@ class RunCounts:
     a real run would make at least."""
     sessions: int = 0
     """The number of agent sessions; in a dry run, of those that a real run would open at least."""
+    rows: EndedRows = field(default_factory=EndedRows)
+    """The rows of a table that have ended."""
 
 
 class Runner:

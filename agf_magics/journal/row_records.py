@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from .codec.json_texts import encode
@@ -76,10 +77,10 @@ class RowRecords(RunReader):
             self._outcome_lines[number] = line
         self.failed[number] = what != "finished"
 
-    @property
-    def outcome_count(self) -> int:
-        """The number of rows that have an outcome."""
-        return sum(1 for line in self._outcome_lines if line)
+    @cached_property
+    def lacking(self) -> list[int]:
+        """The numbers of the rows that have no outcome here."""
+        return [number for number, line in enumerate(self._outcome_lines) if not line]
 
     def read(self, numbers: list[int]) -> Iterator[RowOutcome]:
         """The outcomes of these rows, in their order. Raises JournalError for a damaged one."""

@@ -87,6 +87,8 @@ class Journal:
         """Takes the rows, in order."""
         self.manifest = ""
         """The manifest, which says what was run, as JSON."""
+        self.heading: tuple[str, str] = ("", "")
+        """The name and the language of the flow."""
         self.part: bytes | None = None
         """The digest of the last part that the manifest names; None: it names none. The journal keeps
         the part as long as the run."""
@@ -111,6 +113,8 @@ class Journal:
         self.unread = UnreadValues(self.log, self.rows, self.warnings.lost_value)
         """The values of earlier sessions that nobody has needed yet."""
         self.storing = Storing(self.rows, self.out, self._is_for_parts, self._write_stored)
+        self._has_row = self.is_resumed
+        """Whether the row of the run was handed to the writer."""
         self._run_ended = False
         """Whether `end` was called."""
         self._closed = False
@@ -134,14 +138,15 @@ class Journal:
             rows.identities = self.log.identities
         return rows
 
-    async def start(self, emit: Callable[[ev.Event], None], name: str, language: str) -> None:
+    async def start(self, emit: Callable[[ev.Event], None]) -> None:
         """Write the row of the run, with its manifest, before the first step. A resumed run has that
         row."""
         self.emit = emit
-        if self.is_resumed:
+        if self._has_row:
             return
+        self._has_row = True
         # Awaited: a call whose run is not in the file could never be resumed.
-        await self.durable(self._write(START_RUN, self._start_row(name, language)), lost=0)
+        await self.durable(self._write(START_RUN, self._start_row()), lost=0)
         if self.broken is None:
             self.store.beginning.discard(self.num)
 
@@ -182,6 +187,9 @@ class Journal:
         except JournalError as broken:
             self._break(broken)
         self.warn_broken()
+        if not self._has_row:  # it was cancelled before its first step
+            self._has_row = True
+            self._later(START_RUN, self._start_row(), self._break)
         if (changes := self.rows.changes()) is not None:
             self._later(*changes, self._break)
         row = self._end_row(status, output, stores, error)
@@ -445,9 +453,10 @@ class Journal:
             self._break(JournalError("journal.full", f"a run can have at most {ROOM:,} rows"))
         return line
 
-    def _start_row(self, name: str, language: str) -> tuple[Any, ...]:
+    def _start_row(self) -> tuple[Any, ...]:
         """The parameters of `START_RUN`."""
         num = self.num
+        name, language = self.heading
         owner = self.store.owner.name
         started = time.time()
         work = self.manifest

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Protocol, TypeVar
 
+from ..engine.ended_rows import EndedRows
 from ..engine.linking.linked import Linked
 from ..journal.database.store import Store
 from ..text.source import Source
@@ -36,6 +37,11 @@ class _WithInput(Protocol):
     def _input_value(self) -> Value: ...
 
 
+class _OfRows(Protocol):
+    @property
+    def _ended_rows(self) -> EndedRows | None: ...
+
+
 P = TypeVar("P", tuple[Store, int], tuple[Store, int] | None)
 
 
@@ -58,3 +64,8 @@ def input_of(run: _WithInput) -> Value:
     """The input of a run, which may be a pickle that this user has signed. Raises DefinitionError if
     it cannot be read."""
     return run._input_value
+
+
+def ended_rows(run: _OfRows) -> EndedRows | None:
+    """How the rows of a run of this process ended; None: it is a run of the journal."""
+    return run._ended_rows

@@ -324,3 +324,41 @@ def test_a_run_that_was_deleted_is_not_run_again_from_a_step(tmp_path: Path) -> 
         assert delete([run.run_id]) == [run.run_id]
         with pytest.raises(agf.DefinitionError, match=r"journal\.unknown-run"):
             agf.rerun(run, "steps[0]", registry=registry)
+
+
+TALLY = """
+context: tally
+calls:
+- {_tool: twice, n: $state.n || 1, _outputPath: $state.n}
+output: $state.n
+"""
+
+
+@pytest.fixture
+def tally(tmp_path: Path) -> Iterator[agf.Registry]:
+    registry = agf.Registry()
+    agf.tool(lambda n: 2 * n, name="twice", registry=registry)
+    agf.define(TALLY, "plan", name="count", registry=registry)
+    with journal_in(tmp_path):
+        yield registry
+
+
+def test_a_plan_is_run_again_with_the_messages_that_it_had(tally: agf.Registry) -> None:
+    first, second = (agf.run("count", registry=tally) for _ in range(2))
+    assert (first.output, second.output) == (2, 4)
+    again = agf.rerun(second.run_id, "calls[0]", registry=tally)
+    assert (again.output, again.warnings) == (4, ())
+    # The run replaces the one that it repeats, so the next one goes on from it.
+    assert agf.run("count", registry=tally).output == 8
+    old = agf.rerun(first.run_id, "calls[0]", registry=tally)
+    assert (old.output, [warning.code for warning in old.warnings]) == (2, ["journal.context"])
+    assert agf.run("count", registry=tally).output == 16
+
+
+def test_a_refused_run_leaves_the_messages_as_they_are(tally: agf.Registry) -> None:
+    run = agf.run("count", registry=tally)
+    agf.define("context: tally\ncalls: []\n", "plan", name="count", registry=tally)
+    with pytest.raises(agf.DefinitionError, match=r"journal\.unknown-step"):
+        agf.rerun(run.run_id, "calls[0]", registry=tally)
+    agf.define(TALLY, "plan", name="count", registry=tally)
+    assert agf.run("count", registry=tally).output == 4

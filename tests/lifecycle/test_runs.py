@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import textwrap
 from datetime import date, datetime, timedelta
 from typing import Any
 
@@ -297,3 +298,53 @@ def test_a_run_counts_its_calls_and_sessions_however_it_ends(how: str) -> None:
     runs.append(agf.start(text, registry=registry, over=rows))
     run = runs[0].wait()
     assert (run.status, run.calls, run.sessions) == (status, calls, sessions)
+
+
+@pytest.mark.parametrize("value", [9007199254740993, 10**30, True, "text", 1.5])
+def test_tables_of_steps_and_calls_keep_a_value_beside_a_missing_one(value: object) -> None:
+    pytest.importorskip("pandas")
+    registry = agf.Registry()
+    agf.tool(lambda given: given, name="give", registry=registry)
+    agf.define("pipeline: given\nsteps:\n- tool: {name: give, args: {given: !expr ctx.given}}\n"
+               "- tool: {name: give, args: {given: null}}", registry=registry)  # fmt: skip
+    run = agf.run("given", {"given": value}, registry=registry)
+    for table in (run.trace, agf.runs(run.run_id).trace, agf.runs(run.run_id).calls):
+        outputs = table.to_pandas()["output"]
+        assert (outputs[0], isinstance(outputs[0], float)) == (value, isinstance(value, float))
+        assert outputs.isna().tolist() == [False, True]
+
+
+def test_a_run_that_is_cancelled_before_its_first_step_is_in_the_journal() -> None:
+    registry = agf.Registry()
+    agf.define("pipeline: short\nsteps: [{transform: {value: ctx.n}}]", registry=registry)
+    early = agf.start("short", {"n": 1}, registry=registry)
+    early.cancel()
+    early.wait()
+    assert early.status == "cancelled"
+    later = agf.run("short", {"n": 2}, registry=registry)
+    assert [(run.run_id, run.status) for run in agf.runs(flow="short")] == [
+        (later.run_id, "ok"),
+        (early.run_id, "cancelled"),
+    ]
+    assert agf.runs("short").run_id == later.run_id
+    assert agf.resume(early, registry=registry).output == 1
+
+
+def test_all_steps_of_a_run_that_ended_well_have_ended() -> None:
+    """A secret that cannot be searched for: the tree of the run is not stored."""
+    registry = agf.Registry()
+    agf.tool(lambda pin: "open", name="unlock", secret=["pin"], registry=registry)
+    text = """
+        pipeline: opened
+        steps:
+        - transform: {value: "1"}
+        - for_each:
+            over: "[1, 2]"
+            on_error: abort
+            do: {tool: {name: unlock, args: {pin: !expr ctx.pin}}}
+            collect: {transform: {value: pipe}}
+        - transform: {value: "'last'"}
+        """
+    run = agf.run(textwrap.dedent(text), {"pin": "42"}, registry=registry)
+    past = agf.runs(run.run_id)
+    assert (past.status, {row["status"] for row in past.trace}) == ("ok", {"ok"})

@@ -22,6 +22,7 @@ from ...journal.run_journal import Journal
 from ...limits.budgets import Budget, LimitReached
 from ...text.diagnostics import StepError
 from ...values.value import Value
+from ..ended_rows import EndedRow
 from ..linking.linked import Linked
 from ..runner import CallSite, Runner, clock, is_rescuable
 from .model_usage import charge
@@ -30,19 +31,15 @@ CallFlow = Callable[[CallSite[Invoke], Linked], Awaitable[Value]]
 """Calls a flow once: `subflows.call_flow`."""
 
 
-async def call_row(site: CallSite[Invoke], linked: Linked, call: CallFlow) -> Value:
-    """Call the flow for one row by ``call``, and journal its outcome.
-
-    Returns None if the journal has the output: the results of a million rows must not be in memory.
-    Without a journal, returns the output with the number of the row.
-    """
+async def call_row(site: CallSite[Invoke], linked: Linked, call: CallFlow) -> None:
+    """Call the flow for one row by ``call``, and journal its outcome. If the journal does not get it,
+    it stays in memory; the results of a million rows must not."""
     run = site.run
     journal = run.journal
     terms = site.step.exchange.row
     assert terms is not None, "only a row is called like this"
     budget = Budget(run.budget.limits, run.budget, terms.sessions)
-    row_runner = _runner_of_row(run, budget)
-    journal_outcome: Callable[..., None] | None = None
+    started: StartedCall | None = None
     if journal is not None:
         record = journal.take_recorded(site.key, reads=False)
         if record is not None:
@@ -50,12 +47,13 @@ async def call_row(site: CallSite[Invoke], linked: Linked, call: CallFlow) -> Va
             _count_again(site, journal)
             if record.error is not None:
                 raise error_from(record.error, (linked.flow.source,))
-            return None
+            return
         row = _learned_row(site, terms)
         started = journal.start_call(site.step, linked.flow, site.key, row)._replace(kind=ROW)
-        journal_outcome = partial(_journal_outcome, journal, started, budget)
-    began = time.time()
-    row_site = CallSite(row_runner, site.step, site.frame, site.scope, site.index, site.path)
+    note = partial(_note_outcome, site, started, budget, time.time())
+    row_site = CallSite(
+        *(_runner_of_row(run, budget), site.step, site.frame, site.scope, site.index, site.path)
+    )
     try:
         value = await call(row_site, linked)
     except StepError as failure:
@@ -64,16 +62,13 @@ async def call_row(site: CallSite[Invoke], linked: Linked, call: CallFlow) -> Va
         # A name is unknown if this row lacks it and other rows have it.
         if error.is_unknown_name or is_limit_of_row:
             error = _as_failure(error)
-        if journal_outcome is not None and is_rescuable(error):
-            journal_outcome(None, error)
+        if is_rescuable(error):
+            note(None, error)
         if error is failure:
             raise
     else:
-        if journal_outcome is None:
-            used = {"seconds": time.time() - began, **_usage(budget)}
-            return {"row": site.index[-1], "output": value, "used": used}
-        journal_outcome(value, secret=site.gives_secret(value))
-        return None
+        note(value)
+        return
     raise error  # outside of `except`, so that the limit is not the context of the failure
 
 
@@ -114,19 +109,28 @@ def _as_failure(end: StepError) -> StepError:
     return error
 
 
-def _journal_outcome(
-    journal: Journal,
-    row: StartedCall,
+def _note_outcome(
+    site: CallSite[Invoke],
+    started: StartedCall | None,
     budget: Budget,
+    began: float,
     value: Value,
     error: StepError | None = None,
-    secret: bool = False,
 ) -> None:
-    """Journal the outcome of a row together with the tokens and the cost of its models."""
-    if used := _usage(budget):
+    """Journal the outcome of a row together with the tokens and the cost of its models, or keep it.
+    ``began``: the begin of the row, in seconds since 1970."""
+    journal = site.run.journal
+    used = _usage(budget)
+    ended = EndedRow(value, error, time.time() - began, **used)
+    is_journaled = journal is not None and journal.is_open
+    site.run.counts.rows.add(site.index[-1], ended, keeps=not is_journaled)
+    if journal is None or started is None:
+        return
+    if used:
         cost = used["cost"]
-        journal.note_use(row.key, budget.tokens, None if cost is None else f"{cost:f}")
-    journal.write_row(row, value, error, secret)
+        journal.note_use(started.key, budget.tokens, None if cost is None else f"{cost:f}")
+    is_secret = error is None and site.gives_secret(value)
+    journal.write_row(started, value, error, is_secret)
 
 
 def _usage(budget: Budget) -> dict[str, Any]:

@@ -117,13 +117,11 @@ class Secrets:
         self.names: frozenset[str] = frozenset()
         """The inputs and stores that feed secret arguments."""
         self.steps: frozenset[tuple[int, str]] = frozenset()
-        """The steps whose values feed secret arguments, by the identity of their flow and their
-        id."""
+        """The steps whose values feed them, by the identity of their flow and their id."""
         self.keys: Mapping[tuple[int, str], frozenset[str]] = {}
         """The steps whose value is an object with keys, of which these feed secret arguments."""
         self.arguments: frozenset[tuple[str, str]] = frozenset()
-        """The arguments of the run's own calls that feed secret arguments: the id of the step, and the
-        name."""
+        """The arguments of the run's own calls that feed them: the id of the step, and the name."""
         self.blind = False
         """Whether a secret cannot be searched for, so that no value is stored or shown."""
         self._learned = Forms()

@@ -98,7 +98,7 @@ class OfflineJournal(Journal):
         super().__init__(None, 0, run_id, most, earlier)
         self.close()
 
-    async def start(self, emit: Callable[[ev.Event], None], name: str, language: str) -> None:
+    async def start(self, emit: Callable[[ev.Event], None]) -> None:
         self.emit = emit
 
     def end(

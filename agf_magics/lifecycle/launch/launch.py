@@ -13,7 +13,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
-from ...catalog import Registry, default
+from ...catalog import Context, Registry, default
 from ...engine.host.hold_interrupts import hold_interrupts
 from ...engine.host.host import Asker
 from ...engine.run_options import DEFAULTS, RunOptions
@@ -272,16 +272,18 @@ def prepare_run(
     input: Value = None,
     options: RunOptions = DEFAULTS,
     over: object = None,
+    context: Context | None = None,
 ) -> Run:
     """A run that is linked and whose input is checked, not yet started. ``over``: the table of a
-    run over a table. Raises DefinitionError with all problems."""
+    run over a table. ``context``: the named context of a run that is made again. Raises
+    DefinitionError with all problems."""
     notebook_folder.fix()
     run_flow = find_flow(flow, default(options.registry))
     if over is not None:
         from ..table_runs.over import over_rows  # here: most runs have one input
 
         run_flow, input, options = over_rows(run_flow, over, input, options)
-    prepared = link_run(run_flow, input, options, copies=options.dry)
+    prepared = link_run(run_flow, input, options, copies=options.dry, context=context)
     # A dry run calls nothing. A run that a tool starts is part of the tool's call and is repeated
     # with it. A run that replays made its calls before (decision D49).
     is_kept = not (

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 
-from ...catalog import default
+from ...catalog import Context, default
 from ...engine.linking.background_checks import kernel_bound
 from ...engine.linking.gate import gate
 from ...engine.linking.linked import Linked
@@ -38,22 +38,26 @@ OF_REPLAYS = ("model.no-key", "model.not-installed")
 """Problems that a replayed run does not have: only a request meets them."""
 
 
-def link_run(flow: Flow, input: Value, options: RunOptions, copies: bool) -> Run:
+def link_run(
+    flow: Flow, input: Value, options: RunOptions, copies: bool, context: Context | None = None
+) -> Run:
     """A run of ``flow`` that is not started and has no journal.
 
-    ``copies``: whether a plan gets a copy of its named context. Raises DefinitionError with all
-    problems.
+    ``copies``: whether a plan gets a copy of its named context. ``context``: the context that it
+    gets; default None: that of its name. Raises DefinitionError with all problems.
     """
     registry = default(options.registry)
     options = _with_recording(options)
     linked, of_links = link_with_files(flow, registry)
-    flow_input = FlowInput(settle_input(input, flow), context=plan_context(flow, registry, copies))
+    is_given = context is not None
+    context = context or plan_context(flow, registry, copies)
+    flow_input = FlowInput(settle_input(input, flow), context=context)
     problems = _problems(linked, of_links, flow_input, options)
     problems.refuse()
     workers, about_workers = find_workers(options, linked)
     warnings = _new_warnings(flow, flow_input, problems, options)
-    if flow_input.context is not None and not copies:
-        registry.contexts.add(flow_input.context)
+    if context is not None and not copies and not is_given:
+        registry.contexts.add(context)
     state = RunState(linked, flow_input, options, warnings, workers=workers)
     if options.recording is not None:
         state.find_secrets()

@@ -18,9 +18,11 @@ from ...engine.host.hold_interrupts import hold_interrupts
 from ...engine.host.host import Asker
 from ...engine.linking.linked import Linked, flow_at
 from ...engine.run_options import DEFAULTS, RunOptions
+from ...engine.runner import clock
 from ...engine.threads.rights import refuse_inside
+from ...flow.flow import Flow
 from ...flow.graph_steps import Dag, Walk
-from ...flow.progress.events import Event
+from ...flow.progress.events import Event, Warned
 from ...flow.progress.rows import Key, key_of
 from ...flow.step_path import is_within
 from ...flow.steps import Branches, Each, path_to
@@ -43,8 +45,9 @@ from ..run_internals import linked_flow, place_in_journal
 from ..runs.run import Run, state_of
 from ..storage.reuse import reader_of_results
 from .named_run import find_ended
-from .past_run import PastRun
-from .run_again import find_registered, input_again
+from .past_run import PastRun, find_past_run
+from .resume import read_context
+from .run_again import ContextBefore, context_before, find_registered, input_again
 
 
 def rerun(
@@ -104,8 +107,17 @@ def rerun_from(
     flow = find_registered(earlier, registry)
     first = line(shown_name(earlier.progress.rows[key]), 60)
     options = replace(options, reuse=False, note=f"run from {first!r} of {earlier.run_id}")
-    again = prepare_run(flow, input_again(earlier, input), options)
-    find_step(again.progress.rows, step, f"the definition of {earlier.name!r}")
+    before = _context_before(flow, earlier, registry)
+    try:
+        context = before.context if before is not None else None
+        again = prepare_run(flow, input_again(earlier, input), options, context=context)
+        find_step(again.progress.rows, step, f"the definition of {earlier.name!r}")
+    except BaseException:
+        if before is not None:
+            before.undo()
+        raise
+    for warning in before.warnings if before is not None else ():
+        again.progress.apply(Warned(clock(), warning))
     if again.journal is not None:
         place = place_in_journal(earlier)
         assert place is not None, "`find_ended` has checked it"
@@ -120,6 +132,15 @@ def rerun_from(
             again.journal.reuse = reuse
     start_on_engine(again)
     return again
+
+
+def _context_before(flow: Flow, earlier: Run | PastRun, registry: Registry) -> ContextBefore | None:
+    """The named context with the messages that the earlier run had; None: ``flow`` has no named
+    context, or another one."""
+    name = flow.dialect.context
+    if not name or name != find_past_run(earlier.run_id).order.context_name:
+        return None
+    return context_before(name, read_context(earlier.run_id), registry, earlier.run_id)
 
 
 def failed_step(run: Run | PastRun) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from ...catalog import Context, Registry, default
+from ...catalog import Registry, default
 from ...engine.calls.answers import parse_answer_value
 from ...engine.host.hold_interrupts import hold_for, hold_interrupts
 from ...engine.host.host import Asker
@@ -55,6 +55,7 @@ from ..storage.saved_progress import Times, clocked, noting_times, stored_times
 from ..storage.start_journal import connect_journal
 from ..storage.stored_results import unpickle, without_foreign_outcomes
 from .past_run import PastRun
+from .run_again import context_before
 
 
 def resume(
@@ -193,7 +194,10 @@ def _resume_row(
         problems.extend(kernel_bound(linked))
     problems.refuse()
     workers, about_workers = find_workers(options, linked)
-    context, moved = _context(order, registry, head.run_id)
+    before = None
+    if order.context_name:
+        before = context_before(order.context_name, order.context, registry, head.run_id)
+    context = before.context if before is not None else None
     flow_input = FlowInput(_input_again(order, settle_input(input, flow), run_id), None, context)
     options = replace(options, limits=limits_of_run(options.limits, order.limits), note=order.note)
     state = RunState(
@@ -208,6 +212,7 @@ def _resume_row(
     _go_on(state.progress, store, head, times, tree)
     most = current.settings.journal_value
     connect_journal(state, Journal(store, head.num, head.run_id, most, earlier))
+    moved = before.warnings if before is not None else ()
     for warned in (*(Warned(clock(), warning) for warning in moved), *about_workers):
         state.progress.apply(warned)
     return Run(state)
@@ -312,22 +317,6 @@ def _same(value: Value, other: Value) -> bool:
         return bool(value == other)
     except Exception:  # a user's class, a table
         return False
-
-
-def _context(
-    order: Manifest, registry: Registry, run_id: str
-) -> tuple[Context | None, tuple[Diagnostic, ...]]:
-    """The named context with its messages from before the run: the kernel's own, or a copy if
-    another run has added to that one since."""
-    if not order.context_name:
-        return None, ()
-    context = registry.contexts.named(order.context_name)
-    changed = context.log is not None and context.last != run_id
-    if changed:
-        context = Context(order.context_name)
-    context.log = order.context
-    message = f"context {order.context_name!r} has changed since; this run writes to a copy"
-    return context, (Diagnostic("journal.context", message, severity="warning"),) if changed else ()
 
 
 class Waiting(NamedTuple):

@@ -1,15 +1,14 @@
-"""Finds the input of a past run, and the flow that is now registered under its name, to run it
-again.
-"""
+"""Finds the input of a past run, its flow of now, and the messages before it, to run it again."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any, NamedTuple
 
-from ...catalog import Registry
+from ...catalog import Context, Registry
 from ...flow.flow import Flow
 from ...languages.over import OVER
-from ...text.diagnostics import refused
+from ...text.diagnostics import Diagnostic, refused
 from ...values.value import Value, type_name
 from ..run_internals import input_of, linked_flow
 from ..runs.run import Run
@@ -37,6 +36,32 @@ def input_again(run: Run | PastRun, more: Mapping[str, Value] | None) -> Value:
         message = f"the input of run {run.run_id!r} is {type_name(input)}: it has no field {names}"
         raise refused("journal.other-input", message, "leave it out, or start another run")
     return input
+
+
+class ContextBefore(NamedTuple):
+    """The context of a run that is made again, with its messages from before that run."""
+
+    context: Context
+    warnings: tuple[Diagnostic, ...]
+    """A warning if the run writes to a copy."""
+    later: Any
+    """The messages that the context had until now."""
+
+    def undo(self) -> None:
+        """Give the context its messages back: the run is not made."""
+        self.context.log = self.later
+
+
+def context_before(name: str, log: Any, registry: Registry, run_id: str) -> ContextBefore:
+    """The named context with its messages ``log`` from before the run ``run_id``: the kernel's own,
+    or a copy if another run has added to that one since."""
+    own = registry.contexts.named(name)
+    changed = own.log is not None and own.last != run_id
+    context = Context(name) if changed else own
+    later, context.log = context.log, log
+    message = f"context {name!r} has changed since; this run writes to a copy"
+    warning = Diagnostic("journal.context", message, severity="warning")
+    return ContextBefore(context, (warning,) if changed else (), later)
 
 
 def find_registered(earlier: Run | PastRun, registry: Registry) -> Flow:

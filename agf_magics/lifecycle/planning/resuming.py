@@ -86,7 +86,9 @@ def _runs(context: str) -> list[tuple[RunHead, int, bool]]:
     runs: list[tuple[RunHead, int, bool]] = []
     for head in journaled_runs():
         before, _, rest = head.name.partition(f"{context}-")
-        if not before and (tick := _TICK.fullmatch(rest)):
+        tick = _TICK.fullmatch(rest) if not before else None
+        # A flow of the author may have such a name, too.
+        if tick and find_past_run(head.run_id).order.context_name == context:
             runs.append((head, int(tick[1]), tick[2] is not None))
             # The planner began with this request; what is older is of another planner.
             if head.name == request_name(context, 1):

@@ -11,6 +11,7 @@ from decimal import Decimal
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
+from ...engine.ended_rows import EndedRows
 from ...engine.linking.linked import Linked
 from ...flow.flow import Flow
 from ...flow.progress.events import Event
@@ -250,6 +251,10 @@ class Run(BaseRun):
     @property
     def _in_journal(self) -> tuple[Store, int] | None:
         return self._state.in_journal
+
+    @property
+    def _ended_rows(self) -> EndedRows:
+        return self._state.counts.rows
 
     @property
     def done(self) -> bool:

@@ -17,6 +17,7 @@ from ...pictures.row_words import listed, shown_name
 from ...pictures.text_tables import Table, table_html, table_text
 from ...pictures.value_line import cell_text
 from ...text.diagnostics import AgfError
+from ...values.tables.data_frames import in_pandas_form
 from ...values.value import Value
 
 MAX_SHOWN = 500
@@ -58,11 +59,13 @@ class Trace(tuple[dict[str, Any], ...]):
     """The displayed columns; a row has more keys."""
 
     def to_pandas(self) -> Any:
-        """A pandas DataFrame with one row per step. Raises ImportError without pandas."""
+        """A pandas DataFrame with one row per row of the table. Whole numbers and booleans beside
+        missing ones have the types that can be empty. Raises ImportError without pandas."""
         with installed_only():
             import pandas
 
-        return pandas.DataFrame(list(self))
+        columns = dict.fromkeys(column for row in self for column in row)
+        return in_pandas_form(pandas, list(columns), self, {})
 
     def _repr_html_(self) -> str:
         columns, rows = self._table()

@@ -136,8 +136,9 @@ def restore_calls(
 ) -> None:
     """Restore the dropped elements, with their errors, and the times of rows that are not stored.
     ``clock``: converts a time in seconds since 1970 to the run's clock. ``has_rows``: whether the
-    journal has the rows of the steps; if not, the run has not ended, and the tree of steps is filled
-    from the calls. ``has_times``: whether their times are those of the last session."""
+    journal has the rows of the steps; if not, the tree of steps is filled from the calls: the run has
+    not ended, or has a secret that cannot be searched for. ``has_times``: whether their times are
+    those of the last session."""
     rows = progress.rows
     containers = set[Key]()
     last = Key()
@@ -159,8 +160,8 @@ def restore_calls(
             key = key[:-1]
         if key:
             _add_time(times, key, record)
-    # The steps around the last call had not ended.
-    open_rows = {*around(last)}
+    # The steps around the last call had not ended, unless the run ended well.
+    open_rows = {*around(last)} if progress.status != "ok" else set()
     for key in containers & rows.keys():
         is_open = key in open_rows
         rows[key].started = 1
@@ -193,8 +194,14 @@ def stored_times(rows: Iterable[Any]) -> Iterator[tuple[Key, Worked]]:
 
 
 def restore_evaluated(progress: Progress, linked: Linked) -> None:
-    """Restore, in a run without an end, the steps that only evaluate expressions. They have no
-    record; but where a step began, those that it follows have ended."""
+    """Restore, in a run without a tree, the steps that only evaluate expressions. They have no
+    record; but where a step began, those that it follows have ended. If the run ended well, so have
+    all steps of its flow."""
+    if progress.status == "ok":
+        for step in linked.flow.body.steps:
+            row = progress.rows.get((step.id,))
+            if row is not None and not row.started and not isinstance(step, steps.Invoke):
+                row.started = row.finished = 1
     scopes = {key[:-1]: flow_at(linked, key[:-1]) for key in progress.rows}
     flows = [(scope, flow.flow.body) for scope, flow in scopes.items() if flow is not None]
     is_news = True

@@ -29,6 +29,7 @@ def start_journal(state: RunState, path: Path) -> None:
         # A random multiple of `ROOM`: the numbers of the rows follow it.
         journal = Journal(store, secrets.randbits(36) * ROOM, state.run_id, most)
         connect_journal(state, journal)
+        journal.heading = (state.flow.name, state.flow.language)
         journal.manifest = write_manifest(state, journal, rights().grant)
     except JournalError as error:
         state.journal = None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from itertools import chain, compress
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ...compat.imports import installed_only
+from ...engine.ended_rows import EndedRows
 from ...flow.progress.progress import Progress
 from ...journal.database.errors import DeletedRun, JournalError, as_definition_errors, unusable
 from ...journal.database.store import Store
@@ -31,12 +33,14 @@ from ...values.tables.data_frames import in_pandas_form, in_polars_form
 from ...values.tables.rows import Rows
 from ...values.value import Value
 from ..input.fields import fields_of
-from ..run_internals import definition_of, input_of, place_in_journal
+from ..run_internals import definition_of, ended_rows, input_of, place_in_journal
 from .evaluation_report import evaluation_report
 from .saving import WRITERS, arrow_table
 from .score_table import Scores
 from .table_display import displayed_html, displayed_text
 from .table_row import (
+    NOT_RUN,
+    NOT_STORED,
     Cells,
     LostInput,
     TableRow,
@@ -46,6 +50,7 @@ from .table_row import (
     free_name,
     not_stored,
 )
+from .unjournaled_rows import UnjournaledRows
 
 TABLE = ("not a file of rows", (".csv", ".jsonl", ".parquet"))
 FIGURES = ("no file for a report", (".html", ".json"))
@@ -71,8 +76,6 @@ PAGE = 1_000
 
 ABOUT = ("status", "error", "error_text", "seconds", "tokens", "cost")
 """The columns about a row's run."""
-
-NOT_RUN = "not run"
 
 LABEL = "label"
 
@@ -102,6 +105,11 @@ class RunOfRows(Protocol):
     @property
     def _definition(self) -> tuple[str, Source]:
         """The language and the text of its definition."""
+        ...
+
+    @property
+    def _ended_rows(self) -> EndedRows | None:
+        """How its rows ended; None: it is a run of the journal."""
         ...
 
 
@@ -141,16 +149,23 @@ class RowTable:
     @property
     def failed(self) -> list[int]:
         """The places of the rows that failed: ``[table[i] for i in table.failed]``."""
+        status_of = self._unjournaled.status
+        lacking = [place for place in self._lacking if status_of(place) == "failed"]
         if self._records is None:
-            return [at for at, row in enumerate(self._rows_in_memory) if row.status == "failed"]
-        return list(compress(range(len(self)), self._records.failed))
+            return lacking
+        return sorted([*compress(range(len(self)), self._records.failed), *lacking])
 
     @property
     def counts(self) -> dict[str, int]:
         """The number of rows by status."""
-        failed = len(self.failed)
-        done = self._records.outcome_count if self._records is not None else len(self)
-        counts = {"ok": done - failed, "failed": failed, NOT_RUN: len(self) - done}
+        lacking = Counter(map(self._unjournaled.status, self._lacking))
+        failed = sum(map(bool, self._records.failed)) if self._records is not None else 0
+        counts = {
+            "ok": len(self) - len(self._lacking) - failed + lacking["ok"],
+            "failed": failed + lacking["failed"],
+            NOT_STORED: lacking[NOT_STORED],
+            NOT_RUN: lacking[NOT_RUN],
+        }
         return {status: count for status, count in counts.items() if count}
 
     @property
@@ -163,11 +178,12 @@ class RowTable:
         places = list(range(len(self)) if numbers is None else numbers)
         for start in range(0, len(places), PAGE):
             page = places[start : start + PAGE]
-            if self._records is None:
-                yield from (self._rows_in_memory[number] for number in page)
-                continue
             with as_definition_errors():
-                for number, outcome in zip(page, self._records.read(page), strict=True):
+                records = self._records
+                outcomes = (
+                    records.read(page) if records is not None else [RowOutcome(None)] * len(page)
+                )
+                for number, outcome in zip(page, outcomes, strict=True):
                     yield self._row(number, outcome)
 
     def at(self, places: Sequence[int]) -> Iterator[Mapping[str, Value]]:
@@ -391,7 +407,7 @@ class RowTable:
         repeat = place % self.terms.repeat
         find_input = partial(self._input, place, record)
         if record is None:
-            return TableRow(number, repeat, NOT_RUN, find_input)
+            return self._unjournaled.row(place, number, repeat, find_input)
         error = record.failure
         return TableRow(
             number,
@@ -447,34 +463,13 @@ class RowTable:
         return RowRecords(*place, BODY, len(self), as_definition_errors)
 
     @cached_property
-    def _rows_in_memory(self) -> list[TableRow]:
-        """The rows of a run without a journal."""
-        run = self.run
-        outcomes = {outcome["row"]: outcome for outcome in run.progress.stores.get("outcomes", ())}
-        # The path of a row is the id of the fan-out and the place.
-        failures = {failure.at[1]: failure.error for failure in run.progress.failures}
-        rows = []
-        for place in range(len(self)):
-            error = failures.get(place)
-            outcome = outcomes.get(place)
-            used = {**outcome["used"]} if outcome else {}  # seconds, tokens, cost
-            if (cost := used.get("cost")) is not None:
-                used["cost"] = float(cost)
-            # Only the first failures are listed. If the run ended well, all rows have run.
-            has_failed = error is not None or run.progress.status == "ok"
-            status = "ok" if outcome else "failed" if has_failed else NOT_RUN
-            rows.append(
-                TableRow(
-                    self.terms.number_of(place),
-                    place % self.terms.repeat,
-                    status,
-                    partial(self._input, place, None),
-                    error=error if isinstance(error, StepError) else None,
-                    held_output=outcome["output"] if outcome else None,
-                    **used,
-                )
-            )
-        return rows
+    def _lacking(self) -> Sequence[int]:
+        """The places of the rows of which the journal has no outcome."""
+        return self._records.lacking if self._records is not None else range(len(self))
+
+    @cached_property
+    def _unjournaled(self) -> UnjournaledRows:
+        return UnjournaledRows(ended_rows(self.run), self.run.progress)
 
     # --- display ---
 

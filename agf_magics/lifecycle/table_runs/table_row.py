@@ -29,6 +29,14 @@ Cells = dict[str, Value]
 
 OUTPUT = "output"
 
+NOT_RUN, NOT_STORED = "not run", "not stored"
+"""The statuses of a row that has not ended, and of one of which nobody knows how it ended."""
+
+LOST = "the row has ended, but the journal had no room for its outcome"
+"""Why an output is not stored."""
+
+_LOST_TEXT = "⟨not stored⟩"
+
 _MAPPING = re.compile(rb"\x80.(?:\x95.{8})?\}", re.DOTALL)
 """The first bytes of the pickle of a mapping."""
 
@@ -63,12 +71,14 @@ class TableRow:
     repeat: int
     """The number of this repetition of the row, from 0 on."""
     status: str
-    """``ok``, ``failed`` or ``not run``."""
+    """``ok``, ``failed``, `NOT_RUN` or `NOT_STORED`."""
     find_input: FindInput
     record: Record | None = None
     """The journal's record of the row."""
     held_output: Value = None
-    """The output of the row, for a run without a journal."""
+    """The output of the row, if the journal did not get it."""
+    is_lost: bool = False
+    """Whether the row has ended and nothing has its outcome."""
     run_id: str = ""
     files: ValueFiles | None = None
     """The folder of the journal's large values."""
@@ -113,7 +123,7 @@ class TableRow:
     def returned_cells(self, shown: bool) -> Cells:
         """The output of the row by the names of its columns: the keys of a mapping; for another
         value only ``output``. ``shown``: whether previews are enough."""
-        if self.status != "ok":
+        if self.status not in ("ok", NOT_STORED):
             return {}
         value = self._shown if shown else self._output
         # The preview of a dataclass is an object too.
@@ -125,6 +135,8 @@ class TableRow:
         little of the outputs to tell."""
         if self.status != other.status:
             return False
+        if self.is_lost or other.is_lost:
+            return None
         if self.status != "ok":
             return True  # there is no output
         return is_same(self._stored, other._stored)
@@ -149,6 +161,8 @@ class TableRow:
     @cached_property
     def _output(self) -> Value:
         record = self.record
+        if self.is_lost:
+            return Unstored(_LOST_TEXT, LOST)
         if record is None:
             return self.held_output
         if self.status != "ok":
@@ -162,6 +176,8 @@ class TableRow:
 
     @property
     def _shown(self) -> Value:
+        if self.is_lost:
+            return _LOST_TEXT
         return self.held_output if self.record is None else self.record.value_shown
 
     @property

@@ -401,6 +401,19 @@ def test_a_resumed_planner_does_not_repeat_completed_ticks(
     assert calls_made == [("price", "fig"), ("times", 7.0, 2)]
 
 
+def test_a_flow_of_the_author_is_no_tick_whatever_its_name_is(
+    registry: agf.Registry, calls_made: list[Any], tmp_path: Path
+) -> None:
+    with kept.journal_in(tmp_path):
+        first = run(Planner(plan(PRICE), ConnectionError("no line")), registry, raises=False)
+        assert first.error.code == "model.failed"
+        for name in ("planner-7", "planner-8-ask"):
+            agf.run(f"pipeline: {name}\nsteps: [{{transform: {{value: '1'}}}}]", registry=registry)
+        later = Planner(plan(TOTAL, output="†state.total"))
+        planned = run(later, registry, resume=True)
+    assert (planned.output, len(later.asked), len(planned.runs)) == (14.0, 1, 1)
+
+
 def test_the_ticks_before_an_interruption_count(registry: agf.Registry, tmp_path: Path) -> None:
     with kept.journal_in(tmp_path):
         first = run(Planner(plan(PRICE), ConnectionError("no line")), registry, raises=False)
