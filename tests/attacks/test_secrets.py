@@ -520,3 +520,50 @@ def test_what_a_partial_gives_for_a_token_is_masked() -> None:
 @pytest.mark.parametrize("value", [0, "a text", {"a": [1, None]}, [True]])
 def test_without_secrets_each_value_is_shown_as_it_is(value: Any) -> None:
     assert Secrets().shown(value) is value
+
+
+# --- secrets that are defaults ---
+
+
+def tell(q: str, token: str = "TOPSECRET99") -> str:
+    return f"401 for {token}"
+
+
+def refuse(q: str, token: str = "TOPSECRET99") -> str:
+    raise ValueError(f"401 for {token}")
+
+
+def of_field(q: str, token: str = pydantic.Field("TOPSECRET99")) -> str:
+    raise ValueError(f"401 for {token}")
+
+
+def of_object(q: str, token: Any = {"key": ["TOPSECRET99"]}) -> str:  # noqa: B006 - the very thing
+    raise ValueError(f"401 for {token}")
+
+
+@pytest.mark.parametrize("function", [tell, refuse, of_field, of_object])
+def test_a_default_is_as_secret_as_an_argument(function: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "runs.db"
+    monkeypatch.setattr(current, "settings", replace(current.settings, journal=str(path)))
+    registry = agf.Registry()
+    agf.tool(function, name="t", secret=["token"], registry=registry)
+    run = agf.run("{pipeline: p, steps: [{tool: {name: t, args: {q: x}}}]}", registry=registry, raises=False)
+    stored = b"".join(file.read_bytes() for file in tmp_path.rglob("*") if file.is_file())
+    assert len(stored) > 1000
+    assert b"TOPSECRET99" not in stored
+    if run.error is not None:
+        assert "TOPSECRET99" not in str(run.error)
+        assert "401 for" in str(run.error)
+
+
+@pytest.mark.parametrize("default", ["", None, "-", 5, object()], ids=["empty", "none", "short", "number", "object"])
+def test_a_default_that_cannot_be_searched_for_hides_no_value(default: Any) -> None:
+    registry = agf.Registry()
+
+    def f(q: str, token=default) -> str:  # type: ignore[no-untyped-def]
+        return q
+
+    agf.tool(f, secret=["token"], registry=registry)
+    run = agf.run("{pipeline: p, steps: [{tool: {name: f, args: {q: shown}}}]}", registry=registry)
+    assert run.output == "shown"
+    assert not state_of(run).secrets.blind

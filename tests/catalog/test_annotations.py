@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import collections
+import collections.abc
+import datetime
+import decimal
+import enum
+import fractions
+import pathlib
 import types
+import typing
+import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal, Self, TypedDict
+from typing import Annotated, Any, Literal, Self, TypedDict, Unpack
 
 import pytest
-from pydantic import BaseModel, field_validator
+import typing_extensions
+from pydantic import BaseModel, Field, StringConstraints, field_validator
 from pydantic_core import core_schema
 
 from agf_magics.catalog import Registry, Tool, tool
@@ -168,3 +178,217 @@ def test_a_value_of_a_class_that_a_cell_defined_again_is_told_so(registry: Regis
     again = dataclass(type("Point", (), {"__annotations__": {"x": int}}))  # type: ignore[var-annotated]
     with pytest.raises(StepError, match="got a Point of another definition"):
         only(registry).check({"point": again(1)})
+
+
+# --- exactly what is written ---
+
+
+class Level(enum.IntEnum):
+    LOW = 1
+    HIGH = 2
+
+
+class Factor(float, enum.Enum):
+    HALF = 0.5
+    TWO = 2.0
+
+
+class Named(enum.IntEnum):
+    ONE = 1
+
+    @classmethod
+    def _missing_(cls, value: object) -> Any:
+        return cls.ONE if value == "one" else None
+
+
+REFUSED: Any = "refused"
+
+
+def shown(value: object) -> str:
+    return str(getattr(value, "__name__", value))
+
+
+EXACT: list[tuple[Any, Any, Any]] = [
+    (Level, 1, Level.LOW),
+    (Level, 2.0, Level.HIGH),
+    (Level, "1", REFUSED),
+    (Level, True, REFUSED),
+    (Level, Level.LOW, Level.LOW),
+    (Factor, 0.5, Factor.HALF),
+    (Factor, 2, Factor.TWO),
+    (Factor, "0.5", REFUSED),
+    (Named, "one", Named.ONE),
+    (Named, "1", REFUSED),
+    (list[Level], ["1"], REFUSED),
+    (Literal[1, True], 1, 1),
+    (Literal[1, True], 1.0, 1),
+    (Literal[1, True], True, True),
+    (Literal[True], 1, REFUSED),
+    (Literal[True], 1.0, REFUSED),
+    (Literal[1], True, REFUSED),
+    (Literal["1", 1], "1", "1"),
+    (datetime.timedelta, True, REFUSED),
+    (datetime.timedelta, 1, datetime.timedelta(seconds=1)),
+    (complex, True, REFUSED),
+    (complex, "1+2j", 1 + 2j),
+    (fractions.Fraction, False, REFUSED),
+    (list[complex], [True], REFUSED),
+    (dict[Level, int], {"1": 5}, {Level.LOW: 5}),
+    (dict[Level, int], {"01": 5}, REFUSED),
+    (dict[Named, int], {"one": 5}, {Named.ONE: 5}),
+    (collections.OrderedDict[int, int], {"1": 5}, collections.OrderedDict({1: 5})),
+]
+
+
+@pytest.mark.parametrize(("annotation", "value", "read"), EXACT, ids=shown)
+def test_a_value_is_no_other_type_in_a_choice_or_a_number(annotation: Any, value: Any, read: Any) -> None:
+    checked = read_as(annotation, value)
+    assert checked == read
+    assert type(checked) is type(read)
+
+
+def read_as(annotation: Any, value: Any) -> Any:
+    """The checked argument; `REFUSED` if the check refuses it."""
+    registry = Registry()
+
+    def f(x): ...
+
+    f.__annotations__ = {"x": annotation}
+    tool(f, registry=registry)
+    try:
+        return only(registry).check({"x": value})["x"]
+    except StepError:
+        return REFUSED
+
+
+SAME_KEYS = {
+    "date": (datetime.date, "2020-01-01", "2020-01-01T00:00:00"),
+    "datetime": (datetime.datetime, "2020-01-01T00:00:00Z", "2020-01-01T01:00:00+01:00"),
+    "timedelta": (datetime.timedelta, "PT60S", "PT1M"),
+    "Decimal": (decimal.Decimal, "1", "1.0"),
+    "UUID": (uuid.UUID, "12345678123456781234567812345678", "12345678-1234-5678-1234-567812345678"),
+    "Path": (pathlib.Path, "a/b", "a//b"),
+    "float": (float, "1", "1.0"),
+    "complex": (complex, "1", "1+0j"),
+    "short text": (Annotated[str, StringConstraints(strip_whitespace=True)], "a", " a"),
+}
+
+
+@pytest.mark.parametrize("mapping", [dict, collections.abc.Mapping, collections.OrderedDict, collections.defaultdict])
+@pytest.mark.parametrize(("key", "first", "second"), SAME_KEYS.values(), ids=SAME_KEYS.keys())
+def test_two_texts_of_one_key_of_a_mapping_are_refused(mapping: Any, key: Any, first: str, second: str) -> None:
+    assert read_as(mapping[key, int], {first: 1, second: 2}) is REFUSED
+    assert list(read_as(mapping[key, int], {first: 1}).values()) == [1]
+    assert list(read_as(mapping[key, int], {second: 2}).values()) == [2]
+
+
+# --- ``**options`` ---
+
+
+class Options(TypedDict):
+    n: int
+
+
+class LaterOptions(typing_extensions.TypedDict, total=False):
+    n: typing_extensions.Required[int]
+    m: str
+
+
+def takes_options(**options: Unpack[Options]) -> None: ...
+def takes_later_options(**options: typing_extensions.Unpack[LaterOptions]) -> None: ...
+def takes_numbers(**numbers: int) -> None: ...
+def takes_dates(first: str, **dates: datetime.date) -> None: ...
+def takes_lists(**lists: list[Level]) -> None: ...
+def takes_anything(**options: Any) -> None: ...
+def takes_the_untold(**options): ...
+
+
+# What stands in a cell: the annotations are no texts, unlike those of this file.
+AS_OBJECTS = {
+    takes_options: Unpack[Options],
+    takes_later_options: typing_extensions.Unpack[LaterOptions],
+}
+
+OPTIONS: list[tuple[Any, dict[str, Any], Any]] = [
+    (takes_options, {"n": 1}, {"n": 1}),
+    (takes_options, {"n": "1"}, REFUSED),
+    (takes_options, {"n": 1, "zz": 2}, REFUSED),
+    (takes_options, {}, REFUSED),
+    (takes_later_options, {"n": 1}, {"n": 1}),
+    (takes_later_options, {"n": 1, "m": 2}, REFUSED),
+    (takes_later_options, {"m": "a"}, REFUSED),
+    (takes_numbers, {}, {}),
+    (takes_numbers, {"a": 1, "b": 2}, {"a": 1, "b": 2}),
+    (takes_numbers, {"a": "1"}, REFUSED),
+    (takes_numbers, {"a": True}, REFUSED),
+    (takes_numbers, {"**": "1"}, REFUSED),
+    (takes_dates, {"first": "x", "d": "2020-01-01"}, {"first": "x", "d": datetime.date(2020, 1, 1)}),
+    (takes_dates, {"first": "x", "d": "soon"}, REFUSED),
+    (takes_dates, {"d": "2020-01-01"}, REFUSED),
+    (takes_lists, {"a": [1]}, {"a": [Level.LOW]}),
+    (takes_lists, {"a": ["1"]}, REFUSED),
+    (takes_anything, {"a": "1", "b": None}, {"a": "1", "b": None}),
+    (takes_the_untold, {"a": "1"}, {"a": "1"}),
+]
+
+
+@pytest.mark.parametrize("as_text", [True, False])
+@pytest.mark.parametrize(("function", "arguments", "checked"), OPTIONS, ids=shown)
+def test_options_have_the_type_of_their_annotation(
+    function: Any, arguments: dict[str, Any], checked: Any, as_text: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    registry = Registry()
+    if not as_text:
+        resolved = {**typing.get_type_hints(function, include_extras=True)}
+        if function in AS_OBJECTS:
+            resolved["options"] = AS_OBJECTS[function]
+        monkeypatch.setattr(function, "__annotations__", resolved)
+    tool(function, registry=registry)
+    assert only(registry).warnings == ()
+    try:
+        assert only(registry).check(arguments) == checked
+    except StepError:
+        assert checked is REFUSED
+
+
+def test_the_schema_tells_what_options_may_be(registry: Registry) -> None:
+    tool(takes_numbers, registry=registry)
+    assert only(registry).accepts == {"type": "object", "properties": {}, "additionalProperties": {"type": "integer"}}
+    tool(takes_anything, registry=registry)
+    assert registry.tools["takes_anything"].accepts["additionalProperties"] is True
+
+
+def test_an_option_that_was_checked_is_not_checked_again(registry: Registry) -> None:
+    tool(takes_dates, registry=registry)
+    checked = only(registry).check({"first": "x", "d": "2020-01-01"})
+    changed = only(registry).check(checked, {"e": "2021-01-01"})
+    assert changed == {**checked, "e": datetime.date(2021, 1, 1)}
+    with pytest.raises(StepError, match="'e'"):
+        only(registry).check(checked, {"e": "soon"})
+
+
+# --- defaults of secrets ---
+
+
+class Account(BaseModel):
+    token: str = "TOPSECRET99"
+    default: int = 3
+
+
+def plain_default(token: str = "TOPSECRET99") -> None: ...
+def field_default(token: str = Field("TOPSECRET99")) -> None: ...
+def annotated_default(token: Annotated[str, Field(default="TOPSECRET99")]) -> None: ...
+def model_default(token: Account = Account()) -> None: ...  # noqa: B008 - the very thing
+def models_default(token: list[Account] | None = None) -> None: ...
+
+
+@pytest.mark.parametrize("function", [plain_default, field_default, annotated_default, model_default, models_default])
+def test_the_schema_tells_no_default_of_a_secret(function: Any, registry: Registry) -> None:
+    tool(function, secret="token", registry=registry)
+    accepts = only(registry).accepts
+    assert "TOPSECRET99" not in str(accepts)
+    assert accepts["properties"]["token"], "the type of the secret is told"
+    if "$defs" in accepts:
+        assert accepts["$defs"]["Account"]["properties"]["default"] == {"type": "integer"}
+    tool(function, name="open", registry=registry)
+    assert ("TOPSECRET99" in str(registry.tools["open"].accepts)) is True

@@ -36,6 +36,7 @@ from ...schemas.json_schema import schema_violations
 from ...schemas.violations import describe_all
 from ...text.raised import RAISED, attribute, describe_exception, is_a, kind_of, text_of
 from ...values.value import is_json, settle
+from .callables import EXTRAS
 from .mapping_keys import each_key_kept, keys_schema
 from .numpy_types import numpy_json_type, numpy_schema
 
@@ -50,6 +51,12 @@ SCALARS = frozenset({"int", "float", "bool", "str"})
 
 CHOICES = frozenset({"literal", "enum"})
 """The kinds of core schemas whose values are compared as `_exact` does."""
+
+TAKES_NO_BOOL = frozenset({"timedelta", "complex", "fraction"})
+"""Other kinds of core schemas that would take True as 1."""
+
+PLAIN_KEYS = ({"type": "str"}, {"type": "any"})
+"""The core schemas of keys that stay as they are."""
 
 OF_JSON = SCALARS | {
     *("any", "none", "literal", "list", "set", "dict", "tuple", "nullable", "union"),
@@ -108,7 +115,8 @@ def build(
     names: dict[str, Any],
     secret: Collection[str],
 ) -> ArgumentsModel:
-    """The model of ``parameters``. ``more``: whether the function accepts other names, too.
+    """The model of ``parameters``. ``more``: whether the function accepts other names, too; the
+    parameter `EXTRAS` has the annotation of their values, if there is one.
     ``names``: the globals for the annotations. ``secret``: the parameters whose defaults are not
     shown."""
     annotations = {name: _with_default(parameter) for name, parameter in parameters.items()}
@@ -120,7 +128,7 @@ def build(
             kind = typing.Optional[kind]  # noqa: UP045 - works for annotations without |
         fields[name] = (
             typing_extensions.Required[kind]
-            if _is_required(parameter)
+            if name != EXTRAS and _is_required(parameter)
             else typing_extensions.NotRequired[kind]
         )
     try:
@@ -131,16 +139,39 @@ def build(
             dict.fromkeys(parameters, typing_extensions.NotRequired[Any]), more
         )
     for name, parameter in parameters.items():
-        if parameter.default is not inspect.Parameter.empty and name not in secret:
+        if parameter.default is not inspect.Parameter.empty and name not in {EXTRAS, *secret}:
             with contextlib.suppress(Exception):  # a default may be any object
                 default = settle(parameter.default)
                 schema["properties"][name].update({"default": default} if is_json(default) else {})
+    for name in secret:
+        _remove_defaults(schema, schema["properties"].get(name), set())
     message = "the annotation of {!r} cannot be used, so {!r} is not checked: {}"
     doubts = tuple(message.format(name, name, _why(error)) for name, error in errors.items())
     classes = {name: _class_as_is(usable.get(name, Any)) for name in parameters}
     as_is = {name: kind for name, kind in classes.items() if kind is not None}
     unresolved = any(map(_not_yet, errors.values()))
     return ArgumentsModel(validator.validate_python, schema, doubts, unresolved, as_is, of_json)
+
+
+def _remove_defaults(schema: Schema, part: Any, seen: set[str]) -> None:
+    """Remove the defaults in a part of ``schema``, and in the definitions that it refers to. ``seen``:
+    these definitions so far."""
+    for inner in part if isinstance(part, list) else ():
+        _remove_defaults(schema, inner, seen)
+    if not isinstance(part, dict):
+        return
+    part.pop("default", None)
+    # The names of fields are the user's own: one of them may be ``default`` or ``$ref``.
+    for fields in (part.get("properties"), part.get("$defs")):
+        for inner in fields.values() if isinstance(fields, dict) else ():
+            _remove_defaults(schema, inner, seen)
+    for word, inner in part.items():
+        if word not in ("properties", "$defs", "enum", "const"):
+            _remove_defaults(schema, inner, seen)
+    reference = part.get("$ref")
+    if isinstance(reference, str) and reference not in seen:
+        seen.add(reference)
+        _remove_defaults(schema, schema.get("$defs", {}).get(reference.rpartition("/")[2]), seen)
 
 
 _DATA = frozenset({"numpy", "pandas", "polars", "pyarrow"})
@@ -264,11 +295,12 @@ def _compile(fields: dict[str, Any], more: bool) -> tuple[SchemaValidator, Schem
     if "$ref" in schema:
         raise TypeError("Self has no meaning outside of a class")
     schema.pop("title", None)
+    extras = schema.get("properties", {}).pop(EXTRAS, more)
     core: Any = adapter.core_schema
     of_json = {name for name, node in core.get("fields", {}).items() if _is_of_json(node)}
     return (
         validator,
-        {"properties": {}, **schema, "additionalProperties": more},
+        {"properties": {}, **schema, "additionalProperties": extras or more},
         frozenset(of_json),
     )
 
@@ -335,12 +367,15 @@ def _strict(node: Any) -> Any:
         return _exact(node)
     if (settled := numpy_schema(node)) is not None:
         return settled
-    has_floats = kind == "dict" and node.get("keys_schema", node)["type"] == "float"
-    if kind == "dict" and "keys_schema" in node:
+    if kind in TAKES_NO_BOOL:
+        return core_schema.no_info_before_validator_function(_no_bool, node)
+    # A plain text is its own key: two are never the same.
+    has_read_keys = node.get("keys_schema", {"type": "str"}) not in PLAIN_KEYS
+    if has_read_keys:
         node = {**node, "keys_schema": keys_schema(node["keys_schema"])}
     inner = {key: _strict(node[key]) for key in INSIDE if key in node}
     node = {**node, **inner, **{key: _each_strict(node[key]) for key in MANY if key in node}}
-    return each_key_kept(node) if has_floats else node
+    return each_key_kept(node) if has_read_keys else node
 
 
 def _each_strict(parts: Any) -> Any:
@@ -350,26 +385,41 @@ def _each_strict(parts: Any) -> Any:
 
 
 def _exact(node: Any) -> Any:
-    """The schema of a choice that distinguishes True from 1, unlike pydantic's."""
-    choices = [getattr(c, "value", c) for c in node.get("expected") or node.get("members") or ()]
+    """The schema of a choice that distinguishes True from 1 and 1 from "1", unlike pydantic's."""
+    choices = node.get("expected") or node.get("members") or ()
+    values = [(choice, getattr(choice, "value", choice)) for choice in choices]
+    # With the type of its values, the class would be given a number for a text.
+    node = {key: part for key, part in node.items() if key != "sub_type"}
 
     def distinguished(value: Any) -> Any:
-        equal = [c for c in choices if c == value] if type(value) in (bool, int) else []
-        if equal and not any(isinstance(c, bool) is isinstance(value, bool) for c in equal):
-            expected = " or ".join(map(repr, choices))
+        if type(value) not in (bool, int, float):
+            return value
+        equal = [(c, v) for c, v in values if isinstance(v, int | float) and v == value]
+        exact = [c for c, v in equal if isinstance(v, bool) is isinstance(value, bool)]
+        if equal and not exact:
+            expected = " or ".join(repr(v) for _, v in values)
             raise PydanticCustomError(
                 "literal_error", "Input should be {expected}", {"expected": expected}
             )
-        return value
+        return exact[0] if exact else value
 
     return core_schema.no_info_before_validator_function(distinguished, node)
+
+
+def _no_bool(value: Any) -> Any:
+    if isinstance(value, bool):
+        raise PydanticCustomError("type", "Input should be no boolean")
+    return value
 
 
 def _close(node: Any, more: bool) -> Any:
     """Forbid other names in the outermost typed dict. A config would also apply to inner dicts."""
     if node["type"] == "definitions":
         return {**node, "schema": _close(node["schema"], more)}
-    return {**node, "extra_behavior": "allow" if more else "forbid"}
+    fields = dict(node["fields"])
+    extras = fields.pop(EXTRAS, None)
+    closed = {**node, "fields": fields, "extra_behavior": "allow" if more else "forbid"}
+    return {**closed, "extras_schema": extras["schema"]} if more and extras is not None else closed
 
 
 def _why(error: BaseException) -> str:

@@ -14,7 +14,7 @@ from ...text.raised import describe_exception, is_a, kind_of
 from ...text.suggestions import suggest
 from ...values.unread import Unread
 from ...values.value import Value, is_json
-from .callables import names_around, options_of, routine_of, signature_of
+from .callables import EXTRAS, names_around, options_of, routine_of, signature_of
 from .context import is_context
 
 if TYPE_CHECKING:
@@ -58,6 +58,9 @@ class Arguments:
         """Whether the function accepts other names, too."""
         self.starred = ""
         """The name of ``**options``, which is no argument; empty: there is none."""
+        self._extras: inspect.Parameter | None = None
+        """The parameter ``**options: T``, whose annotation all other arguments have; None: there is
+        none, or it has no annotation."""
         self.context: tuple[str, ...] = ()
         """The parameters that get a `ToolContext`; `validate` does not know them."""
         if self.signature is not None:
@@ -78,6 +81,8 @@ class Arguments:
                 options = options_of(parameter, names)
                 self.more = options is None
                 self.parameters.update(options or {})
+                if self.more and parameter.annotation is not parameter.empty:
+                    self._extras = parameter
             elif parameter.kind is parameter.VAR_POSITIONAL:
                 starred = name
             elif is_context(parameter.annotation, names):
@@ -150,7 +155,8 @@ class Arguments:
     def refused_literal(self, code: str, owner: str, name: str, value: Value) -> Diagnostic | None:
         """What is wrong with ``value`` as the argument ``name``; None: nothing that is known without
         code of a user."""
-        if name not in self._read().of_json:
+        model = self._read()
+        if (name if name in self.parameters else EXTRAS) not in model.of_json:
             return None
         try:
             self.validate({name: value})
@@ -229,6 +235,11 @@ class Arguments:
                 name: parameter.replace(annotation=Any) if name in self._unchecked else parameter
                 for name, parameter in self.parameters.items()
             }
+            if self._extras is not None:
+                # One that is not checked again has a field of its own.
+                kept = self._unchecked - self.parameters.keys()
+                checked.update(dict.fromkeys(kept, self._extras.replace(annotation=Any)))
+                checked[EXTRAS] = self._extras
             self._model = build(checked, self.more, names_around(self.function), self.secret)
             self._refused = unusable(self._model.schema, self._owner)
         return self._model

@@ -142,17 +142,28 @@ def options_of(
 ) -> dict[str, inspect.Parameter] | None:
     """The parameters that ``**options: Unpack[Options]`` stands for, by the fields of the typed
     dict; None for any other annotation, and for one that cannot be resolved yet."""
-    if "Unpack" not in str(parameter.annotation):
+    annotation = parameter.annotation
+    # Only a text is searched: Python 3.11 writes ``Unpack[Options]`` as ``*Options``.
+    if not _is_unpack(annotation) and "Unpack" not in str(annotation):
         return None
     # To read a typed dict resolves its annotations.
     with suppress(Exception):
         hint = resolve(parameter.annotation, names)
         (kind,) = typing.get_args(hint)
-        if typing.get_origin(hint) is typing.Unpack and typing.is_typeddict(kind):
+        if _is_unpack(hint) and hasattr(kind, "__required_keys__"):
             hints = typing.get_type_hints(kind, include_extras=True)
             return {name: _option(name, hints[name], kind) for name in hints}
     return None
 
+
+def _is_unpack(annotation: object) -> bool:
+    """Whether an annotation is ``Unpack[…]``, of typing or of typing_extensions."""
+    name = getattr(typing.get_origin(annotation), "_name", None)
+    return name == "Unpack" or type(annotation).__name__ == "_UnpackAlias"
+
+
+EXTRAS = "**"
+"""The name that stands for all arguments that ``**options: T`` accepts."""
 
 UNSET = object()
 """The default of an option that may be left out."""

@@ -29,7 +29,11 @@ class Parameter:
     empty: ClassVar[Any] = inspect.Parameter.empty
 
 
-_SAYS_MORE = ("additionalProperties", "patternProperties", "anyOf", "oneOf", "allOf", "$ref", "if")
+_SAYS_MORE = (
+    *("additionalProperties", "unevaluatedProperties", "patternProperties", "propertyNames"),
+    *("anyOf", "oneOf", "allOf", "$ref", "$dynamicRef"),
+    *("if", "dependentSchemas", "dependentRequired", "dependencies"),
+)
 """Keywords with which a schema may accept arguments that ``properties`` does not list."""
 
 
@@ -66,7 +70,9 @@ class SchemaArguments:
         self.parameters = {
             name: Parameter(Parameter.empty if name in required else None) for name in fields
         }
-        self.more = not fields or any(self.schema.get(word) for word in _SAYS_MORE)
+        self.more = not fields or any(
+            self.schema.get(word, False) is not False for word in _SAYS_MORE
+        )
         """Whether other names are accepted, too. By default JSON Schema accepts them, but a schema
         that only lists names means these, and a misspelled optional name would go unnoticed."""
         self._violations = judge(

@@ -35,11 +35,11 @@ from ...values.unread import Unread
 from ...values.value import Value
 from ..codec.encoding import EncodedValue, encode_value, preview, to_show
 from ..codec.json_texts import encode
+from .defaults import secrets_of
 from .forms import SHORTEST, Forms, SecretParts, forms_of, is_readable, parts_of
 
 ALONE = 8
-"""The number of characters below which a secret word or number is searched for only as a whole
-word, except in its own call."""
+"""The length below which a secret counts only as a whole word, except in its own call."""
 
 MOST_SECRETS = 1_000
 """The largest number of secrets of a run, and of texts from its steps, that are searched for."""
@@ -173,10 +173,9 @@ class Secrets:
         return Received(parts.has_searchable or unknown, unknown)
 
     def receive(self, tool: Tool, arguments: Mapping[str, Value]) -> Received:
-        """Add the secrets among the arguments of a call of ``tool``."""
-        received = [self.learn(arguments.get(name)) for name in tool.secret]
+        """Add the secrets among the arguments of a call of ``tool``, also those that are defaults."""
         # Each field of the result is True if it is True for one of the secrets.
-        return Received(*map(any, zip(*received, strict=True)))
+        return Received(*map(any, zip(*map(self.learn, secrets_of(tool, arguments)), strict=True)))
 
     def returned(self, value: Value) -> None:
         """Add a value that feeds a secret argument. It is masked in the end of the run, even if the
