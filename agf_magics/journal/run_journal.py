@@ -223,8 +223,8 @@ class Journal:
             self.rows.objects.note_stored(outcome.value, bare(outcome.data))
         return outcome
 
-    def skips_check(self, key: CallKey) -> bool:
-        """Whether the arguments of a call were checked in the recorded run, so that they are not
+    def skips_check(self, key: CallKey, arguments: Value) -> bool:
+        """Whether the ``arguments`` of a call were checked in the recorded run, so that they are not
         checked again; False for every call that may be made."""
         return False
 

@@ -85,14 +85,14 @@ steps:
         (SECOND, []),
         (SECOND.replace("second {", "2nd {"), [1]),
         (FRAMED.format("", "figs"), [1]),
-        ("import datetime\n@tool\ndef clean() -> object:\n    return datetime.date(2026, 11, 24)", [0]),
+        ("import datetime\n@tool\ndef clean() -> object:\n    return [datetime.date(2026, 11, 24)]", [0]),
     ],
     ids=["another cell", "the same function", "a function", "the definition", "the function whose result is no JSON"],
 )
 def test_an_edit_is_told_of_a_run_whose_results_nobody_asked_to_read(
     journaled: Kernel, edit: str, marks: list[int]
 ) -> None:
-    journaled.good("import datetime\n@tool\ndef clean() -> object:\n    return datetime.date(2026, 11, 23)")
+    journaled.good("import datetime\n@tool\ndef clean() -> object:\n    return [datetime.date(2026, 11, 23)]")
     journaled.good(SECOND)
     page = Page(journaled, journaled.good(FRAMED.format(" --run", "pears")))
     assert page.get("stale", auto=True)["edited"] is False
@@ -104,10 +104,23 @@ def test_an_edit_is_told_of_a_run_whose_results_nobody_asked_to_read(
 
 
 def test_a_comparison_that_nobody_asked_for_unpickles_nothing(journaled: Kernel) -> None:
-    journaled.good("import datetime\n@tool\ndef now() -> object:\n    return datetime.date(2026, 11, 23)")
+    journaled.good("import datetime\n@tool\ndef now() -> object:\n    return [datetime.date(2026, 11, 23)]")
     page = Page(journaled, journaled.good("%%pipeline --run\npipeline: day\nsteps:\n- tool: {name: now, output: d}"))
     assert "not JSON" in page.get("stale", auto=True)["skipped"]
     assert page.get("stale")["marks"] == []
+
+
+def test_a_run_with_data_frames_is_compared_without_unpickling(journaled: Kernel) -> None:
+    journaled.good("import pandas\n@tool\ndef clean() -> object:\n    return pandas.DataFrame({'a': [1, 2]})")
+    journaled.good("@tool\ndef second(word: object) -> object:\n    return word.sum()")
+    page = Page(journaled, journaled.good(FRAMED.format(" --run", "!expr good")))
+    journaled.good("import pickle\nloads, pickle.loads = pickle.loads, None")
+    assert page.get("stale", auto=True)["marks"] == []
+    journaled.good("@tool\ndef clean() -> object:\n    return pandas.DataFrame({'a': [1, 3]})")
+    answer = page.get("stale", auto=True)
+    assert [(mark[0], mark[1]) for mark in answer["marks"]] == [(0, "again"), (1, "depends")]
+    journaled.good("pickle.loads = loads")
+    assert page.get("stale") == answer
 
 
 def test_a_comparison_that_nobody_asked_for_unpickles_no_input(journaled: Kernel) -> None:

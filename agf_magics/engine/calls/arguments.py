@@ -60,7 +60,7 @@ def check(
     that an evaluation of a recorded run finds are returned as they are, because previews may stand
     for their values."""
     journal = site.run.journal
-    if journal is not None and journal.skips_check(site.key):
+    if journal is not None and journal.skips_check(site.key, arguments):
         return {**arguments, **(changes or {})}
     return tool.check(arguments, changes)
 

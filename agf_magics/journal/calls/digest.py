@@ -98,12 +98,14 @@ class CallDigest:
         tools: Mapping[str, Tool],
         grant: Grant,
         keyed: bool = False,
+        identity: str | None = None,
     ) -> DigestedCall:
         """The digest of the call, if it has one.
 
         ``text``: the complete arguments as JSON; None: they are not JSON. ``keyed``: whether the
         arguments contain a secret. It could be guessed from a plain digest, so the digest is made
-        with the user's key."""
+        with the user's key. ``identity``: what stands for arguments that are not JSON, from the
+        `DigestedCall.contents` of an equal call; default None: they are digested."""
         callee_digest = self.called(callee)
         functions = [self.function(callee)] if isinstance(callee, FUNCTIONS) else []
         functions += map(self._of_function, _functions_of_model(callee))
@@ -112,9 +114,9 @@ class CallDigest:
         contents: str | None = None
         if text is None:
             named = _with_names(callee, arguments)
-            late = self._late(named, keyed)
+            late = self._late(named, keyed) if identity is None else None
             # The empty text, and the empty digest below, stand for what `digest_late` computes.
-            arguments_identity = digest_value(named, self.most) if late is None else ""
+            arguments_identity = identity or ("" if late else digest_value(named, self.most))
             # A secret could be guessed from the digest.
             contents = None if keyed else arguments_identity or None
             # The result depends on the tools that the callee may call, and on their code.
@@ -196,11 +198,13 @@ class CallDigest:
                 return DigestedCall()
             digests[name] = f"data {content}"
         arguments = f"data {json.dumps(digests, sort_keys=True)}"
-        contents = None if late.is_keyed else hashlib.sha256(arguments.encode()).hexdigest()
+        contents = hashlib.sha256(arguments.encode()).hexdigest()
+        shown_contents = None if late.is_keyed else contents
         if late.before is None:
-            return DigestedCall(contents=contents)
-        digest = _digest(late.before + arguments, late.is_keyed)
-        return DigestedCall(_joined(digest, late.after), contents=contents)
+            return DigestedCall(contents=shown_contents)
+        # From the contents, by which a forecast finds the call without its arguments.
+        digest = _digest(f"{late.before}data {contents}", late.is_keyed)
+        return DigestedCall(_joined(digest, late.after), contents=shown_contents)
 
     def why_none(
         self, callee: object, arguments: Mapping[str, Value], tools: Mapping[str, Tool]

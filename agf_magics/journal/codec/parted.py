@@ -39,7 +39,7 @@ MOST_UNUSED = 64
 OPEN = frozenset({*ATOMS, dict, list})
 """The types of values into which expressions look."""
 
-_PLAIN = frozenset(
+PLAIN = frozenset(
     (
         *("builtins", "copyreg", "collections", "datetime", "decimal", "fractions", "uuid"),
         *("zoneinfo", "_codecs", "numpy", "pandas", "polars", "pyarrow", __name__.split(".")[0]),
@@ -344,11 +344,11 @@ def _with_parts(kind: Any) -> Any:
 
 
 def _is_foreign(code: Any) -> bool:
-    """Whether a class or a function is code of the user, or of a package that is not in `_PLAIN`."""
+    """Whether a class or a function is code of the user, or of a package that is not in `PLAIN`."""
     owner = getattr(code, "__self__", code)  # a method in C has no module
     owner = owner if isinstance(owner, type | types.ModuleType) else code
     module = getattr(owner, "__module__", None) or getattr(owner, "__name__", None) or ""
-    return module.partition(".")[0] not in _PLAIN
+    return module.partition(".")[0] not in PLAIN
 
 
 def _has_times(array: Any) -> bool:

@@ -23,7 +23,14 @@ from ...journal.calls.started_call import StartedCall
 from ...journal.codec.encoding import DecodeError
 from ...journal.codec.json_texts import encode
 from ...journal.records.failures import error_from
-from ...journal.records.records import CallKey, Record, StoredValue, around, value_of
+from ...journal.records.records import (
+    CallKey,
+    Record,
+    RecordedArguments,
+    StoredValue,
+    around,
+    value_of,
+)
 from ...limits.grants import ANYTHING, Grant
 from ...values.value import Value
 from .offline import OfflineJournal, refuse_call
@@ -211,7 +218,10 @@ class RecordedCalls:
         self._handled: set[StepPath] = set()
         """Elements and branches that were dropped, and steps whose failure led elsewhere."""
         self._answers: dict[StepPath, Record] = {}
+        self._arguments: dict[tuple[StepPath, str], RecordedArguments] = {}
         for record in records:
+            if record.what in ("finished", "failed"):
+                self._arguments[record.at, record.name] = record.arguments
             match record.what:
                 case "answered":
                     self._answers[record.at] = record
@@ -244,6 +254,14 @@ class RecordedCalls:
             self._by_name.get(call.name),
         )
         return next(filter(None, map(self._readable, candidates)), None)
+
+    def arguments(self, path: StepPath, name: str) -> RecordedArguments | None:
+        """The arguments that the call of ``name`` at this path got; None: it was not made."""
+        return self._arguments.get((path, name))
+
+    def result_at(self, path: StepPath, name: str) -> Record | None:
+        """The stored result of the call of ``name`` at this path."""
+        return self._by_path.get((path, name))
 
     def answer(self, path: StepPath) -> Record | None:
         return self._readable(self._answers.get(path))

@@ -77,7 +77,7 @@ class RecordedJournal(OfflineJournal):
         data = text if isinstance(text, str) else "null"
         return record._replace(result=StoredValue("json", data, unpickled=(decoded(text),)))
 
-    def skips_check(self, key: CallKey) -> bool:
+    def skips_check(self, key: CallKey, arguments: Value) -> bool:
         """Whether the check of the arguments of a call succeeded in the run. A call without an
         outcome is checked again, because its check may have failed; but not a call of which the record
         may be missing, if its arguments may be previews."""

@@ -24,7 +24,6 @@ from ...journal.calls.changed_objects import edited_parts, parts_of
 from ...journal.calls.reuse import EarlierRun, ReadValue, Reuse
 from ...journal.codec.encoding import PICKLED
 from ...journal.database.errors import as_definition_errors
-from ...journal.records.records import Record
 from ...journal.runs import changed_objects, records
 from ...pictures.amounts import counted
 from ...pictures.plain import html, untypeset
@@ -46,6 +45,7 @@ from ..storage.start_journal import connect_journal
 from ..storage.stored_results import unpickle
 from .offline import Bounded, run_offline
 from .recorded_calls import OTHER_ARGUMENTS, Forecast, RecordedCalls
+from .unread_results import NeedsUnpickling, UnreadForecast, UnreadResults
 
 State = Literal["again", "depends", "reused", "evaluated", "unknown", ""]
 """``again``: at least one call of the step is made again. ``depends``: the step depends on a step
@@ -149,10 +149,6 @@ class Stale(Trace):
         return f"{self.summary}\n{super().__repr__()}"
 
 
-class NeedsUnpickling(Exception):
-    """An input, or a result to reuse, is not JSON: reading it runs code of its class."""
-
-
 def find_stale(
     run: Run | PastRun | str,
     input: Mapping[str, Value] | None,
@@ -161,15 +157,35 @@ def find_stale(
 ) -> Stale:
     """`stale`, also for the notebook. Without ``unpickles`` it raises NeedsUnpickling where it
     would unpickle."""
+    try:
+        return _find_stale(run, input, registry, reads_objects=False)
+    except NeedsUnpickling:
+        if not unpickles:
+            raise
+    return _find_stale(run, input, registry, reads_objects=True)
+
+
+def _find_stale(
+    run: Run | PastRun | str,
+    input: Mapping[str, Value] | None,
+    registry: Registry,
+    reads_objects: bool,
+) -> Stale:
+    """`find_stale`, which raises NeedsUnpickling if it needs an object and not ``reads_objects``."""
     run = find_ended(run, registry.flows)
     past = find_past_run(run.run_id)
-    if isinstance(run, PastRun) and not unpickles and run.order.packed.form in PICKLED:
+    if isinstance(run, PastRun) and not reads_objects and run.order.packed.form in PICKLED:
         raise NeedsUnpickling
     is_live = isinstance(run, Run) and past.name not in registry.flows
     flow = run.flow if is_live else find_registered(past, registry)
     planned = link_run(flow, input_again(run, input), RunOptions(registry=registry), copies=True)
-    forecast, bounded = _forecast(past, planned, unpickles)
     state = state_of(planned)
+    unread = None if reads_objects else UnreadResults(place_in_journal(past)[0].files)
+    forecast, bounded = _forecast(past, planned, unread)
+    if isinstance(forecast, UnreadForecast):
+        texts = [linked.flow.source.text for linked in state.linked.reachable]
+        is_unedited = texts == [text.source.text for text in past.order.flows]
+        forecast.is_as_in_run = is_unedited and not input
     connect_journal(state, forecast)
     error = run_offline(
         state.linked,
@@ -182,6 +198,8 @@ def find_stale(
     )
     if isinstance(error, NeedsUnpickling):
         raise error
+    if unread is not None and unread.are_looked_at:
+        raise NeedsUnpickling
     forecast.count_questions()
     table = _table(past, planned, forecast, error, bounded.note)
     runs_again = table.again or table.unknown or table.removed
@@ -224,16 +242,19 @@ def _edits_function(past: PastRun, registry: Registry) -> bool:
     return False
 
 
-def _forecast(past: PastRun, planned: Run, unpickles: bool) -> tuple[Forecast, Bounded]:
-    """The journal of the evaluation. Of all earlier runs together, only so many calls are read."""
+def _forecast(
+    past: PastRun, planned: Run, unread: UnreadResults | None
+) -> tuple[Forecast, Bounded]:
+    """The journal of the evaluation. Of all earlier runs together, only so many calls are read.
+    ``unread``: reads the results if nothing may be unpickled; None: everything may be."""
     store, num = place_in_journal(past)
     bounded = Bounded()
     read, identities = reader_of_results(store, state_of(planned).flow_input.input)
     read_again: ReadValue = partial(
         unpickle, trust=False, files=store.files, identities=identities, learns=False
     )
-    if not unpickles:
-        read = read_again = _json_only
+    if unread is not None:
+        read = read_again = unread.read
     with as_definition_errors():
         with store.reading() as connection:
             heads = latest_runs(store, planned.name)
@@ -254,13 +275,8 @@ def _forecast(past: PastRun, planned: Run, unpickles: bool) -> tuple[Forecast, B
         )
         results = Reuse("", last_runs, read, identities)
     most = current.settings.journal_value
-    return Forecast(most, past.run_id, linked_flow(planned), results, calls), bounded
-
-
-def _json_only(record: Record, run_id: str) -> Record:
-    if record.result.form in PICKLED:
-        raise NeedsUnpickling
-    return unpickle(record, run_id, trust=False, files=None)
+    kind = Forecast if unread is None else UnreadForecast
+    return kind(most, past.run_id, linked_flow(planned), results, calls), bounded
 
 
 def _table(

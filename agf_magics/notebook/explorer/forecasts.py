@@ -11,7 +11,8 @@ from typing import Any
 from ...catalog import default
 from ...lifecycle.forecasts.before_step import again_before
 from ...lifecycle.forecasts.moments import Moments, find_moments
-from ...lifecycle.forecasts.stale import NeedsUnpickling, find_stale, shows_edit
+from ...lifecycle.forecasts.stale import find_stale, shows_edit
+from ...lifecycle.forecasts.unread_results import NeedsUnpickling
 from ...pictures.amounts import duration
 from ...pictures.difference import MISSING, shorten_pair
 from ...pictures.pages.run_page import MOST_STORES
