@@ -90,6 +90,8 @@ class Grammar(NamedTuple):
     the store."""
     refused_schemas: set[str]
     """The names of the schemas with errors, of which nothing is known."""
+    reads: frozenset[str]
+    """The names that the text reads as ``ctx.NAME``: stores and fields of the input."""
 
 
 class Reader(documents.Reader):
@@ -387,7 +389,7 @@ class Reader(documents.Reader):
             elif (
                 is_text(inner)
                 and not self.grammar.yaml_is_broken
-                and (lookalike := lookalikes.lookalike(inner.text, self.scope))
+                and (lookalike := lookalikes.lookalike(inner.text, self.scope, self.grammar.reads))
             ):
                 relation = "is" if inner is node else "has"
                 message = (

@@ -8,6 +8,7 @@ input.
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from ...flow.flow import Declarations, Definition, Dialect, Flow, Origin
@@ -59,6 +60,9 @@ def load_named(source: Source, problems: Diagnostics, bounds: Bounds, name: str)
     return Definition(flow, loading.schemas)
 
 
+_READS = re.compile(r"(?<![\w.])ctx\.(\w+)")
+
+
 class _Loading:
     """The loading of one definition: its documents one by one, then the flow."""
 
@@ -66,7 +70,14 @@ class _Loading:
         self.source = source
         self.problems = problems
         self.name = name
-        self.grammar = Grammar(STEPS, build_step, problems.error_count > 0, [], set())
+        self.grammar = Grammar(
+            STEPS,
+            build_step,
+            problems.error_count > 0,
+            [],
+            set(),
+            frozenset(_READS.findall(source.text)),
+        )
         self.schemas: dict[str, Schema] = {}
         self.pipelines: list[Fields] = []
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from ...text.diagnostics import DefinitionError, Diagnostic
 from ...text.source import Source, Text
 from ..file_texts import FILE
+from ..foreign_keys import ROOTS
 from . import r1
 from .r1.nodes import STORES, Arithmetic, Lit, Node, Path, nodes_in
 from .r1.written import HOLES, concatenation, literal, spelling
@@ -31,6 +32,11 @@ _SIGN = re.compile(
     re.ASCII,
 )
 """A variable in the notation of a shell, of GitHub Actions or of Jinja."""
+_OTHER = re.compile(
+    rf"\s*+\{{\s*+(?:{'|'.join(ROOTS)}|parent\.input)\.([A-Za-z_]\w*+)((?>(?:\.\w++)*))\s*+\}}\s*+",
+    re.ASCII,
+)
+"""A placeholder of our other languages: ``{input.word}``, ``{state.word}``."""
 _TAGGED = re.compile(r"(?:!expr?|expr!)[ \t]+(.+)", re.DOTALL)
 _TAG_INSIDE = re.compile(r"(.*\s)!expr\s+(.+)", re.DOTALL)
 _PLAIN = re.compile(r"[A-Za-z_][\w.]*(?: [-+*/<>=]+ [\w.]+)*", re.ASCII)
@@ -54,10 +60,13 @@ class Lookalike(NamedTuple):
     any case."""
 
 
-def lookalike(text: str, scope: Scope) -> Lookalike | None:
-    """The expression that ``text`` looks like at a place with these names."""
+def lookalike(text: str, scope: Scope, reads: Collection[str] = frozenset()) -> Lookalike | None:
+    """The expression that ``text`` looks like at a place with these names. ``reads``: names that exist
+    elsewhere in the text."""
     if len(text) > LONGEST:
         return None
+    if (other := _OTHER.fullmatch(text)) and (scope.has(other[1]) or other[1] in reads):
+        return Lookalike(f"ctx.{other[1]}{other[2]}", "only a prompt replaces braces")
     if tagged := _TAGGED.fullmatch(text):
         written = text[: len(text) - len(tagged[1])].strip()
         quoted = "the quotes make it text" if written == "!expr" else "the tag is written !expr"

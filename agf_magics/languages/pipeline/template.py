@@ -15,6 +15,7 @@ from ...flow.protocols import Frame, Ref
 from ...text.diagnostics import Diagnostic, StepError
 from ...text.source import Span, Text
 from ...text.suggestions import suggest
+from ..foreign_keys import ROOTS
 from . import r1
 from .lookalikes import is_expression
 from .r1 import R1
@@ -119,12 +120,18 @@ def _known_names(scope: Scope) -> list[str]:
     return [*sorted(names.roots), *sorted(names.hidden), *sorted(scope.stores)]
 
 
+_ELSEWHERE = re.compile(rf"(?:{'|'.join(ROOTS)}|parent\.input)\.([\w.]+)")
+"""The path in a placeholder of another language."""
+
+
 def _unknown_name(name: str, path: _Inside, choices: list[str]) -> Diagnostic:
     """The warning about a path whose first name is not known."""
     near = suggest(name, choices)
     reason = f"if the input has it, write {{ctx.{name}}}"
     message = f"{{{name}}} stays text unless the input has {name!r}: no step writes it"
     hint = " ".join(filter(None, (near, reason)))
+    if elsewhere := _ELSEWHERE.fullmatch(path.text):
+        hint = f"write {{ctx.{elsewhere[1]}}}"
     place = path.locate(0, len(name))
     return Diagnostic("pipeline.template-name", message, place, hint, "warning")
 

@@ -108,6 +108,14 @@ def _suspects(
         if suspect.form == "kind":
             yield from _unknown_kind(suspect, kinds, named, document.sign)
             continue
+        if suspect.form == "name":
+            for kind in ("state", "input", "data"):
+                place = Reference(kind, (suspect.first,))
+                if (kind, suspect.first) in named or exists(place, needs.log, None):
+                    reference = f"{document.sign}{kind}.{suspect.first}"
+                    yield _literal(suspect._replace(form="whole", reference=reference))
+                    break
+            continue
         exists_now = (
             (suspect.kind, suspect.first) in named
             or exists(Reference(suspect.kind, (suspect.first,)), needs.log, None)

@@ -31,6 +31,10 @@ _UNKNOWN = re.compile(rf"\s*+\$({KIND.pattern})((?>(?:\.[^\s.|&()\[\]]++)*))\s*+
 _FOREIGN = re.compile(r"\s*\$?\{\{[^{}]*\}\}\s*|\s*\$\{[^{}]*\}\s*")
 """A variable in the notation of GitHub Actions, of Jinja or of a shell: ``${{ env.KEY }}``,
 ``{{ user.name }}``, ``${HOME}``."""
+_BRACED = re.compile(
+    r"\s*+\$?\{{1,2}\s*+((?:[A-Za-z_][\w-]*+\.)?)([A-Za-z_][\w-]*+)\s*+\}{1,2}\s*+"
+)
+"""A placeholder of our other languages, or a name in braces: ``{ctx.text}``, ``{{ text }}``."""
 _OPERATOR = re.compile(r"[|&]|^\s*[†$]\S+\s+[-+*/%<>=!]")
 """The pattern of an operator of references anywhere, or of a computation after a reference:
 ``$state.n + 1``."""
@@ -46,9 +50,9 @@ class Suspect(NamedTuple):
     """The kind that the reference would have."""
     first: str
     """The first part of the path."""
-    form: Literal["whole", "part", "computed", "kind"]
-    """Whether the text is nothing else, contains other text, is an arithmetic expression, or begins
-    with a sign and a kind that does not exist."""
+    form: Literal["whole", "part", "computed", "kind", "name"]
+    """Whether the text is nothing else, contains other text, is an arithmetic expression, begins with a
+    sign and a kind that does not exist, or is a name in braces without a kind of a plan."""
     marked: bool
     """Whether the text has braces or a sign, or is in the output. Otherwise ``input.word`` may be
     the name of a file, and ``$HOME`` a text."""
@@ -111,9 +115,12 @@ def _foreign(node: Text, kinds: Collection[str]) -> Suspect | None:
     text = node.text
     inner = _without_braces(node.text)
     path = _first_path(inner)
+    span = node.locate(0, len(text))
+    braced = _BRACED.fullmatch(text) if len(text) <= _LONGEST else None
+    if braced and braced[1].rstrip(".") not in kinds and not (path and _FOREIGN.fullmatch(text)):
+        return Suspect(braced[2], "", braced[2], "name", marked=True, text=text, span=span)
     if path is None or path[1] in kinds or not _FOREIGN.fullmatch(text):
         return None
-    span = node.locate(0, len(text))
     return Suspect(inner, path[1], path[2], "kind", marked=True, text=text, span=span)
 
 

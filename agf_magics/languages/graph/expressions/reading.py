@@ -20,7 +20,7 @@ from ...keys import Key, MappingSpec
 from ...scan import Refusal, parse_at
 from .key_advice import ADVICE, REPEATED, SLIPS
 from .tokens import Bare
-from .values import Arithmetic, Expression, Sentence, Unfilled, atoms, parse_template
+from .values import Arithmetic, Expression, Placeholder, Sentence, Unfilled, atoms, parse_template
 
 _BRACES = re.compile(r"\{\s*+([^{}]*+)\}")
 _WORD = re.compile(r"[A-Za-z_]\w*")
@@ -130,6 +130,13 @@ class Reader(documents.Reader):
         if _SUM.fullmatch(node.text) and (whole := _in_braces(node.text.translate(_NO_BRACES))):
             message = "this stays text: what is computed is inside the braces"
             self.warn("graph.text-arithmetic", message, node.span, f'write "{whole}"')
+        match sentence.parts:
+            case ("$", Placeholder(text=whole)) | ("$", Placeholder(text=whole), "") if (
+                _WORD.findall(whole)[1] in self.known_keys
+            ):
+                message = f"the $ of {shorten(node.text)} stays in the text"
+                hint = f'write "{whole}"; for an amount, "costs ${whole}" or "USD {whole}"'
+                self.warn("graph.literal-braces", message, node.span, hint)
         begin = 0
         for part in sentence.parts:
             if isinstance(part, str):
