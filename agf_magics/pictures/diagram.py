@@ -16,7 +16,7 @@ from .layout.arrange import MOST_BOXES, Arranged, Direction, arrange
 from .layout.dot import graph_text
 from .layout.export import export
 from .layout.graphviz import NoPicture, needs
-from .layout.svg import EDGE, States, described, paint, tooltip
+from .layout.svg import States, described, margin, paint, tooltip
 from .mermaid import mermaid
 from .outline import outline, outline_html
 from .plain import html, not_saved, untypeset
@@ -210,7 +210,7 @@ def _figure(drawn: Scene, picture: str, placed: Arranged, shown: States) -> str:
     """The picture in an <img>, where nothing in it can act on the page, under transparent areas
     with tooltips."""
     data = base64.b64encode(picture.encode()).decode()
-    width = placed.layout.width + 2 * EDGE
+    width = placed.layout.width + 2 * margin(placed.layout)
     return (
         f'<figure class="agf-figure" style="margin:0">{STYLE}'
         f'<div style="position:relative;max-width:{width:.0f}px">'
@@ -220,12 +220,13 @@ def _figure(drawn: Scene, picture: str, placed: Arranged, shown: States) -> str:
 
 
 def _tooltips(drawn: Scene, placed: Arranged, shown: States) -> Iterator[str]:
-    width, height = placed.layout.width + 2 * EDGE, placed.layout.height + 2 * EDGE
+    edge = margin(placed.layout)
+    width, height = placed.layout.width + 2 * edge, placed.layout.height + 2 * edge
     for box in drawn.every:
         place = placed.layout.boxes.get(box.id)
         if place is None:
             continue
-        left, top = (place.left + EDGE) / width, (place.top + EDGE) / height
+        left, top = (place.left + edge) / width, (place.top + edge) / height
         where = f"left:{100 * left:.2f}%;top:{100 * top:.2f}%"
         tall = TITLE_HEIGHT if isinstance(box, Frame) else place.height
         size = f"width:{100 * place.width / width:.2f}%;height:{100 * tall / height:.2f}%"

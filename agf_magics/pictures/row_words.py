@@ -5,7 +5,6 @@ The row of a fan-out has its start and end; the rows below it count its elements
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -247,7 +246,7 @@ def corner_of(row: Row, tally: Tally | None) -> Corner:
         return Corner(f"{look.mark} {counts}{again}", look)
     if row.times > 1:
         return Corner(f"{look.mark} {_short(row.times)}×{again}", look)
-    return Corner(f"{look.mark} {_first_word(look)}{again}", look)
+    return Corner(f"{look.mark} {_short_word(look)}{again}", look)
 
 
 def _corner_counts(tally: Tally, total: int | None, names_failed: bool = True) -> str:
@@ -263,8 +262,9 @@ def _corner_counts(tally: Tally, total: int | None, names_failed: bool = True) -
     return ended + (lost if tally.ended == total else of_all)
 
 
-def _first_word(look: State) -> str:
-    return re.split("[ ,]", look.word)[0]
+def _short_word(look: State) -> str:
+    """What became of a step in one word: ``handled`` for ``failed, handled``."""
+    return look.word.split(", ")[-1].split(" ")[0]
 
 
 def tool_corners(progress: Progress) -> Mapping[str, Corner]:
@@ -281,7 +281,7 @@ def tool_corner(row: Row, tool: str) -> Corner:
     """The corner of one tool of a session: ``✓ ok``, ``! 3×``. ``row``: the row of all tool calls."""
     look = state(tool_look(row, tool))
     calls, _ = row.turns.tools.get(tool, (0, 0)) if row.turns is not None else (0, 0)
-    return Corner(f"{look.mark} {f'{calls:,}×' if calls > 1 else _first_word(look)}", look)
+    return Corner(f"{look.mark} {f'{calls:,}×' if calls > 1 else _short_word(look)}", look)
 
 
 def tool_look(row: Row, tool: str) -> str:
@@ -318,16 +318,19 @@ def numbers_of(numbers: list[int]) -> Corner:
     return Corner(words, state("taken"))
 
 
+def is_counted(numbers: str) -> bool:
+    """Whether the label of an edge has only its first rounds."""
+    return numbers.endswith("×")
+
+
 def count_of(numbers: str) -> str:
-    """The label of an edge where there is little room: how often it was taken.
+    """How often an edge was taken, from its label.
 
     >>> count_of("1, 4"), count_of("1, 2, 3, 4, … 12×"), count_of("7")
-    ('2×', '12×', '7')
+    ('2×', '12×', '1×')
     """
     *others, last = numbers.split(", ")
-    if not others:
-        return numbers
-    if last.endswith("×"):
+    if is_counted(last):
         return last.removeprefix("… ")
     return f"{len(others) + 1}×"
 

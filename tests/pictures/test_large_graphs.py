@@ -12,11 +12,13 @@ from typing import Literal
 import pytest
 
 import agf_magics as agf
+from agf_magics.pictures import theme as look
 from agf_magics.pictures.layout.arrange import arrange
 from agf_magics.pictures.layout.arrow_ends import area_of
 from agf_magics.pictures.layout.edge_numbers import Area
 from agf_magics.pictures.layout.graphviz import Point
 from agf_magics.pictures.layout.svg import edge_places, paint
+from agf_magics.pictures.row_words import Corner
 from agf_magics.pictures.scene.builder import MANY_NODES, scene
 from agf_magics.pictures.scene.value_lines import wired
 from tests.pictures.random_flows import graph, text_of
@@ -221,3 +223,45 @@ def test_random_graphs_of_up_to_300_boxes_are_drawn(thorough: bool) -> None:
     for seed in range(200 if thorough else 4):
         drawn = scene(random_graph(seed, 70 + seed * 37 % 170))
         check_places(drawn, arrange(drawn))
+
+
+RETURNS = ["n1 n0", "n2 n1", "n1 n0, n2 n1", "n2 n0, n1 n0", "n2 n2, n1 n0"]
+"""The edges back in a graph of three nodes in a row."""
+
+
+@pytest.mark.parametrize("back", RETURNS)
+@pytest.mark.parametrize("direction", ["TB", "LR"])
+def test_each_edge_of_a_small_graph_has_room_for_how_often_it_was_taken(
+    back: str, direction: Literal["TB", "LR"]
+) -> None:
+    ways = [tuple(pair.split()) for pair in back.split(", ")]
+    edges = ["{from: START, to: n0}", *(f"{{from: n{n}, to: n{n + 1}, condition: else}}" for n in (0, 1))]
+    edges += [f"{{from: {a}, to: {b}, condition: 'a < {rank}'}}" for rank, (a, b) in enumerate(ways)]
+    nodes = "".join(f"  n{n}: {{type: python, tool: draft}}\n" for n in range(3))
+    text = f"nodes:\n{nodes}edges:\n" + "".join(
+        f"- {edge}\n" for edge in [*edges, "{from: n2, to: END, condition: else}"]
+    )
+    drawn = scene(agf.load(text))
+    places = edge_places(drawn, arrange(drawn, direction))
+    assert len(places) == len(edges) + 1
+    assert [edge.key for edge in places if edge.room < len("9×")] == []
+
+
+@pytest.mark.parametrize(
+    ("rounds", "texts"),
+    [
+        ({"draft → critique": "1, 4", "critique → draft": "3"}, ["1, 4", "3"]),
+        (
+            {"draft → critique": "1, 3, 5, 7, … 12×", "critique → draft": "2, 4", "critique → check": "24"},
+            ["12×", "2×", "1×"],
+        ),
+    ],
+)
+def test_the_edges_of_a_picture_have_rounds_or_how_often_each_was_taken(
+    rounds: dict[str, str], texts: list[str]
+) -> None:
+    drawn = scene(agf.load(ARTICLE))
+    taken = {f"nodes: {way}": Corner(words, look.state("taken")) for way, words in rounds.items()}
+    svg = paint(drawn, arrange(drawn), taken)
+    shown = re.findall(r'font-weight="bold" text-anchor="middle">([^<]*)</text>', svg)
+    assert sorted({*shown} - {"START", "END"}) == sorted(texts)

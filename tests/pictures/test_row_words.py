@@ -345,7 +345,7 @@ COUNTS: dict[str, tuple[Row, str, str, str, str]] = {
         fan({"started": 3, "finished": 3, "earlier": 2}, finished=1, width=3),
         *("✓ ok, ↺ 2 reused", "", "", "✓ ok"),
     ),
-    "failed and handled": (counted(started=1, failed=1, rescues=True), "! failed, handled", "", "", "! failed"),
+    "failed and handled": (counted(started=1, failed=1, rescues=True), "! failed, handled", "", "", "! handled"),
     "left running": (counted(started=1, left=1), "◌ left running", "", "", "◌ left"),
     "one of two left running": (
         *(counted(started=3, finished=1, left=1), "▶ running, 1 left running"),

@@ -78,7 +78,7 @@ def test_an_agent_opens_to_its_model_and_its_tools_with_their_states(registry: a
         assert [now[f"steps[0]/{id}"] for id in INSIDE] == [
             ("ok", "✓ 2×"),
             ("ok", "✓ 2×"),
-            ("kept", "! failed"),
+            ("kept", "! handled"),
             ("pending", "· pending"),
         ]
         # The box of a tool says what the list of steps says, and opens the same row.
@@ -91,7 +91,7 @@ def test_an_agent_opens_to_its_model_and_its_tools_with_their_states(registry: a
 def test_a_saved_picture_of_a_run_has_the_states_of_the_tools(registry: agf.Registry) -> None:
     run = agf.run(ASKS, registry=registry)
     corner = states(run.progress)["steps[0]/session.then.tools.call[lookup_customer]"]
-    assert (corner.words, corner.look.word) == ("! failed", "failed, handled")
+    assert (corner.words, corner.look.word) == ("! handled", "failed, handled")
     assert "steps[0]/session.then.tools.call[refund]" not in states(run.progress)
 
 

@@ -196,7 +196,7 @@ def test_a_path_of_many_rounds_is_counted() -> None:
     texts = [
         item.text or "" for item in ElementTree.fromstring(Diagram(shapes.GRAPH, progress).svg()).iter(SVG + "text")
     ]
-    assert [text for text in texts if text.endswith("×")] == ["1, 3, 5, 7, … 250×", "2, 4, 6, 8, … 250×"]
+    assert [text for text in texts if text.endswith("×")] == ["250×", "250×"]
 
 
 def test_the_nodes_of_a_graph_are_the_rows_of_its_run_and_a_visit_keeps_the_last_value() -> None:
@@ -270,7 +270,7 @@ def test_a_failure_that_is_kept_is_told_apart_from_one_that_ends_the_run() -> No
     progress = progress_of(flow, events)  # type: ignore[arg-type]
     assert progress.rows[("nodes.draft",)].state == "kept"
     assert "! failed, handled" in progress_text(progress, now=1.0)
-    assert "! failed" in Diagram(flow, progress).svg()
+    assert "! handled" in Diagram(flow, progress).svg()
     error.path = ("nodes.draft",)
     progress.apply(ev.RunEnded(1.0, "error", error))
     assert progress.rows[("nodes.draft",)].state == "failed"

@@ -68,7 +68,7 @@ function beginning(text, { letters, tails }) {
 // How often an edge was taken, from the numbers of its rounds.
 function timesOf(numbers) {
   const parts = numbers.split(", ");
-  return numbers.endsWith("×") ? parts.at(-1).replace("… ", "") : parts.length > 1 ? `${parts.length}×` : numbers;
+  return numbers.endsWith("×") ? parts.at(-1).replace("… ", "") : numbers && `${parts.length}×`;
 }
 
 // The most pixels of a picture above its panel or beside it.
@@ -348,11 +348,13 @@ class PictureView {
       box.lost.setAttribute("width", box.room * (lost ?? 0));
     }
     if (this.box && !this.map.hasAttribute("hidden")) this.drawMap(); // its boxes have the colours of their states
-    for (const edge of this.edges ?? []) {
-      const all = this.state.edges[[...this.flow, edge.key].join("/")] ?? "", count = all.length > edge.room ? timesOf(all) : all;
-      const words = count.length > edge.room ? "" : count;
-      if (edge.all === all) continue;
-      edge.all = all;
+    // The rounds of all edges; if those of one have no room, how often each was taken.
+    const edges = this.edges ?? [], roundsOf = edge => this.state.edges[[...this.flow, edge.key].join("/")] ?? "";
+    const isCounted = edges.some(edge => roundsOf(edge).length > edge.room || roundsOf(edge).endsWith("×"));
+    for (const edge of edges) {
+      const all = roundsOf(edge), count = isCounted ? timesOf(all) : all, words = count.length > edge.room ? "" : count;
+      if (edge.all === count) continue;
+      edge.all = count;
       const { color, ring } = this.state.byName.get("taken"), head = edge.line.nextElementSibling;
       Object.assign(edge.line.style, { stroke: all && color, strokeWidth: all && ring });
       if (head?.localName === "polygon") head.style.fill = all && color;

@@ -1,8 +1,7 @@
 """The places of the numbers on a graph's edges.
 
 A number is on the line of its edge or beside it, where it covers nothing else and no other line is
-as near. A number that has no such place is written shorter, or
-further away at the end of a thin line that leads to its edge.
+as near; else further away at the end of a thin line that leads to its edge.
 """
 
 from __future__ import annotations

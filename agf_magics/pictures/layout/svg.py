@@ -7,13 +7,13 @@ one. There are no links, scripts and fonts. The same scene and states give the s
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import hypot
 from typing import NamedTuple
 
 from .. import theme as look
 from ..plain import html, line
-from ..row_words import Corner, count_of
+from ..row_words import Corner, count_of, is_counted
 from ..scene.boxes import (
     GAP,
     GLYPH,
@@ -38,6 +38,8 @@ from .label_places import obstacles
 
 EDGE = 10.0
 """Pixels of the margin of the picture: a state stands above the border of its box."""
+NUMBERED_EDGE = 24.0
+"""Pixels of the margin of a picture whose edges get numbers: in a narrow one, numbers stand there."""
 SEARCHES = (
     *((placed, text) for text in ("1, 2, 3, 4, … 500×", "10, 20", "500×", "10")),
     *((placed_far, text) for text in ("500×", "10")),
@@ -100,6 +102,11 @@ def edge_places(drawn: Scene, arranged: Arranged) -> list[EdgePlace]:
     return min(tries, key=lambda found: sum(edge.place is None for edge in found))
 
 
+def margin(layout: Layout) -> float:
+    """The pixels around the boxes of a picture."""
+    return NUMBERED_EDGE if any(drawn.link.way for drawn in layout.lines) else EDGE
+
+
 def _painted_lines(layout: Layout) -> list[Line]:
     return [one for one in layout.lines if one.link.kind != "hold"]
 
@@ -139,18 +146,19 @@ class _Painter:
 
     def picture(self) -> Iterator[str]:
         """All parts: what comes later lies above what comes before."""
-        width = self.layout.width + 2 * EDGE
-        height = self.layout.height + 2 * EDGE
+        edge = margin(self.layout)
+        width = self.layout.width + 2 * edge
+        height = self.layout.height + 2 * edge
         size = f'width="{width:.0f}" height="{height:.0f}"'
         yield (
             f'<svg xmlns="http://www.w3.org/2000/svg" role="img" '
-            f'viewBox="{-EDGE:g} {-EDGE:g} {width:.0f} {height:.0f}" {size} '
+            f'viewBox="{-edge:g} {-edge:g} {width:.0f} {height:.0f}" {size} '
             f'font-family="{look.SANS}" font-size="{SMALL:g}">'
         )
         yield f"<title>{html(line(self.drawn.name, 80))}</title>"
         yield f"<desc>{html(described(self.drawn))}</desc>"
         yield f"<style>@media (prefers-color-scheme:dark){{{dark_style(self.drawn)}}}</style>"
-        yield f'<rect class="p" x="{-EDGE:g}" y="{-EDGE:g}" {size} fill="{look.LIGHT.page}"/>'
+        yield f'<rect class="p" x="{-edge:g}" y="{-edge:g}" {size} fill="{look.LIGHT.page}"/>'
         frames = [box for box in self.drawn.frames if box.id in self.layout.boxes]
         for frame in frames:
             yield from self.frame(frame)
@@ -332,22 +340,36 @@ class _Painter:
         yield _text(place.x, y, link.label, fill, f"{role} h", more)
 
     def numbers(self) -> Iterator[str]:
-        """The numbers on the edges that were taken, or how many there are."""
+        """The numbers of the rounds on the edges that were taken. If those of one edge have no room,
+        each edge has how often it was taken: a picture has one kind of numbers."""
+        taken = [
+            (drawn_line, corner)
+            for drawn_line in self.layout.lines
+            if drawn_line.link.way and (corner := self.states.get(drawn_line.link.way))
+        ]
+        shown = self._placed_numbers([(one, corner, corner.words) for one, corner in taken])
+        if len(shown) < len(taken) or any(is_counted(corner.words) for _, corner in taken):
+            counts = [(one, corner, count_of(corner.words)) for one, corner in taken]
+            shown = self._placed_numbers(counts)
+        for text, place, corner in shown:
+            yield from _number(text, place, corner.look)
+
+    def _placed_numbers(
+        self, numbers: Iterable[tuple[Line, Corner, str]]
+    ) -> list[tuple[str, NumberPlace, Corner]]:
+        """The texts that have room at their edges, each with its place."""
         room = _room(self.drawn, self.layout)
         for drawn_line in self.layout.lines:  # the heads, where the states of this run move them
             base, tip = drawn_line.points[-2:]
             if head := shortened(base, tip, self.pills):
                 room.taken.add(head_area(*head))
-        for drawn_line in self.layout.lines:
-            corner = self.states.get(drawn_line.link.way)
-            if not drawn_line.link.way or corner is None:
-                continue
-            words, count = corner.words, count_of(corner.words)
-            for search, text in ((placed, words), (placed, count), (placed_far, count)):
-                if place := search(text, drawn_line.points[:-1], room):
-                    room.taken.add(place.area)
-                    yield from _number(text, place, corner.look)
-                    break
+        found = []
+        for drawn_line, corner, text in numbers:
+            places = (search(text, drawn_line.points[:-1], room) for search in (placed, placed_far))
+            if place := next(filter(None, places), None):
+                room.taken.add(place.area)
+                found.append((text, place, corner))
+        return found
 
     def opened(self, role: str, box: Box) -> str:
         """The beginning of a group with its tooltip."""
@@ -373,7 +395,8 @@ def tooltip(box: Box, corner: Corner | None) -> str:
 
 def _room(drawn: Scene, layout: Layout) -> Room:
     """The room for the numbers on edges, before there are any."""
-    picture = Area(-EDGE, -EDGE, layout.width + EDGE, layout.height + EDGE)
+    edge = margin(layout)
+    picture = Area(-edge, -edge, layout.width + edge, layout.height + edge)
     lines = Lines(one.points[:-1] for one in _painted_lines(layout))
     return Room(picture, Covered(obstacles(drawn, layout)), lines)
 
