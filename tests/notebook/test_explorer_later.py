@@ -300,3 +300,19 @@ def test_a_cell_that_was_edited_and_not_run_is_named(
         assert [reply.get("why") for reply in replies] == [why, why]
     else:
         assert [reply["ok"] for reply in replies] == [True, True]
+
+
+ROWS = """\
+%%pipeline --run
+pipeline: rows
+steps:
+- transform: {value: "[{fruit: 'fig', kilos: 2, note: 'the first order of the day'}, {fruit: 'plum', kilos: 3}]", output: orders}
+- transform: {value: "[1, 2]", output: short}
+"""  # noqa: E501
+
+
+def test_a_new_list_of_rows_is_named_by_its_size_and_is_a_table(journaled: Kernel) -> None:
+    page = Page(journaled, journaled.good(ROWS))
+    answer = page.get("moment", at=2, since=0)
+    assert answer["differs"] == [["orders", "", "2 rows"], ["short", "", "[1, 2]"]]
+    assert [(name, value["kind"]) for name, value, *_ in answer["values"]] == [("orders", "grid"), ("short", "group")]

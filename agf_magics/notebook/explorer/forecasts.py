@@ -10,7 +10,7 @@ from typing import Any
 
 from ...catalog import default
 from ...lifecycle.forecasts.before_step import again_before
-from ...lifecycle.forecasts.moments import Moments, find_moments
+from ...lifecycle.forecasts.moments import Difference, Moments, find_moments
 from ...lifecycle.forecasts.stale import find_stale, shows_edit
 from ...lifecycle.forecasts.unread_results import NeedsUnpickling
 from ...pictures.amounts import duration
@@ -163,9 +163,20 @@ def answer_moment(run: AnyRun, arguments: Mapping[str, Any]) -> Json:
             for name, value in ((name, state[name]) for name in names[:MOST_STORES])
         ],
         "more": max(0, len(names) - MOST_STORES),
-        "differs": [describe_difference(part.path, part.first, part.other) for part in parts],
+        "differs": [_difference_row(part) for part in parts],
         "isMore": is_more,
     }
+
+
+def _difference_row(part: Difference) -> DifferenceRow:
+    """A part that differs between two moments. A list or an object that is too long for its cell is
+    named by its size: below the cells each value is whole, a list of rows as a table."""
+    row = describe_difference(part.path, part.first, part.other)
+    first, other = (
+        value_brief(value) if type(value) in (list, dict) and text.endswith("…") else text
+        for value, text in ((part.first, row.first), (part.other, row.other))
+    )
+    return row._replace(first=first, other=other)
 
 
 def describe_difference(path: str, first: Any, other: Any) -> DifferenceRow:
