@@ -12,6 +12,7 @@ from ...flow.expressions import Constant, NamedArguments
 from ...flow.protocols import Expr, Name
 from ...flow.step import FailurePolicy, Step
 from ...flow.steps import part
+from ...text.diagnostics import Diagnostic
 from ...text.names import same_name
 from ...text.suggestions import suggest
 from ...text.yaml.nodes import Fields, Items, Node, Scalar, is_expression, is_text, shown
@@ -65,6 +66,8 @@ def read_output(reader: Reader, node: Node, key: Key) -> Name | None:
         last = meant.expression.rpartition(".")[2]
         message = f"'output' is a name: this creates a store called {name.text!r}"
         reader.warn(lookalikes.CODE, message, name.span, f"write: output: {last}")
+    else:
+        check_readable(reader, name, "this store")
     return name
 
 
@@ -75,6 +78,18 @@ def check_name(reader: Reader, name: Name | Scalar, meaning: str, root: str) -> 
         message = f"{name.text!r} alone never reads {meaning}: {ROOTS[name.text]}"
         hint = f"choose another name; {root}.{name.text} reads this one"
         reader.warn("pipeline.store-name", message, name.span, hint)
+
+
+def check_readable(reader: Reader, name: Name, meaning: str) -> None:
+    """Warn of a name that no expression can read: ``get`` splits it at its dots, too."""
+    plain = name.text.strip().replace(".", "_")
+    if plain not in ("", name.text):
+        reason = "its name has a '.'" if "." in name.text else "its name has blanks at an end"
+        message = f"no expression can read {meaning}: {reason}"
+        hint = f"write {plain}"
+        problem = Diagnostic("pipeline.store-name", message, name.span, hint, "warning")
+        # Only a list of `pass` can name such a store.
+        reader.grammar.doubts.append((name.text, problem))
 
 
 def check_blank(reader: Reader, name: Name | Scalar, meaning: str) -> None:

@@ -189,21 +189,27 @@ def in_expression(node: Node, text: Text, scope: Scope) -> Iterator[Diagnostic]:
 
 
 def _warn_hyphens(node: Arithmetic, text: Text, scope: Scope) -> Iterator[Diagnostic]:
-    """``my-total`` where a store has that name: the expression subtracts."""
+    """``my-total`` where a store or a branch has that name: the expression subtracts."""
     if not isinstance(node.first, Path) or scope.knows(node.first.parts[-1]):
         return
     for operation in node.rest:
         if operation.op != "-" or not isinstance(operation.operand, Path):
             continue
         end = operation.operand.end
-        path = text.text[node.first.offset : end].removeprefix(f"{STORES[0]}.")
-        name = path.partition(".")[0]
-        if name in scope.stores:
-            message = f"'-' subtracts here, so this does not read the store {name!r}"
-            hint = f"call the store {name.replace('-', '_')}, or write: get(ctx, {path!r})"
-            yield Diagnostic(
-                "pipeline.store-name", message, text.locate(node.first.offset, end), hint
-            )
+        written = text.text[node.first.offset : end]
+        for thing, base, names in (
+            ("store", STORES[0], scope.stores),
+            ("branch", "pipe", scope.branches),
+        ):
+            path = written.removeprefix(f"{base}.")
+            name = path.partition(".")[0]
+            if name in names:
+                message = f"'-' subtracts here, so this does not read the {thing} {name!r}"
+                plain = name.replace("-", "_")
+                hint = f"call the {thing} {plain}, or write: get({base}, {path!r})"
+                place = text.locate(node.first.offset, end)
+                yield Diagnostic("pipeline.store-name", message, place, hint)
+                break
 
 
 def in_prompt(text: Text, scope: Scope) -> Iterator[Diagnostic]:

@@ -67,6 +67,11 @@ class Scope(NamedTuple):
         every = self.stores if stores <= self.stores else self.stores | stores
         return self._replace(names=Names(roots, STORES, hidden), stores=every, top=False)
 
+    @property
+    def branches(self) -> frozenset[str]:
+        """The branches whose results are visible here."""
+        return frozenset(name for name, path in self.names.roots.items() if path[1:] == (name,))
+
     def path(self, name: str) -> tuple[str, ...]:
         """The path of a bare name's value."""
         return self.names.roots.get(name) or (*STORES, name)

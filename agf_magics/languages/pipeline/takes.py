@@ -21,6 +21,7 @@ from .key_values import (
     RETRY,
     check_blank,
     check_name,
+    check_readable,
     read_arguments,
     read_branches,
     read_command,
@@ -90,6 +91,7 @@ def read_pass(reader: Reader, node: Node, key: Key) -> NamedArguments | None:
         passed = NamedArguments(tuple(reader.read_values(node, key, EXPRESSION)))
         for name, expr in passed.values:
             check_blank(reader, name, "a value that is passed")
+            check_readable(reader, name, "this value")
             if not (name.text == HANDED_ON and expr.span.text == HANDED_ON):
                 check_name(reader, name, "this value", "ctx")
         return passed if len(passed.values) == len(node.fields) else None
