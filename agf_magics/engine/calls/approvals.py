@@ -13,7 +13,7 @@ from ...flow.question_text import call_line, value_line
 from ...flow.step_options import CallReplacement, Permit
 from ...flow.step_path import format_path
 from ...flow.steps import Invoke
-from ...journal.secrets.masking import hide
+from ...journal.secrets.placeholders import hide
 from ...text.diagnostics import Diagnostic, StepError
 from ...text.suggestions import suggest
 from ...values.value import Value, equal

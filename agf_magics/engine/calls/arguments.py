@@ -12,7 +12,7 @@ from typing import Any
 from ...catalog import Policy, Tool, Transform
 from ...flow.protocols import Args, Frame, Ref
 from ...flow.steps import Invoke
-from ...journal.secrets.placeholders import substitute_secrets
+from ...journal.secrets.placeholders import is_placeholder, refuse_placeholders, substitute_secrets
 from ...limits.grants import LAUNCHES, Grant
 from ...text.diagnostics import Diagnostic, StepError
 from ...text.source import Span
@@ -34,10 +34,7 @@ def permit(site: CallSite[Invoke], tool: Tool) -> dict[str, Value]:
     needs_schema = step.exchange.extra_arguments or step.exchange.with_schema
     arguments = build_arguments(site, tool, tool.accepts if needs_schema else None)
     try:
-        passed = arguments
-        if tool.secret:
-            passed = substitute_secrets(tool, arguments, run.models.placeholders)
-        checked = check(site, tool, passed)
+        checked = (_check_secrets if tool.secret else check)(site, tool, arguments)
     except StepError as error:
         raise with_place(error, step, site.frame) from None
     run.large.follow(arguments, checked)
@@ -48,6 +45,23 @@ def permit(site: CallSite[Invoke], tool: Tool) -> dict[str, Value]:
         meter.tool()
     run.counts.calls += 1
     return checked
+
+
+def _check_secrets(
+    site: CallSite[Invoke], tool: Tool, arguments: dict[str, Value]
+) -> dict[str, Value]:
+    """The checked arguments of a call with secrets, of which a model has only placeholders. Raises
+    StepError."""
+    recording = site.run.options.recording
+    passed = substitute_secrets(tool, arguments, site.run.models.placeholders)
+    # A recorded call needs no secret, and its placeholder is no value that a check could judge.
+    if recording is None or not recording.replays_tools:
+        refuse_placeholders(tool, passed)
+    held = {name: value for name, value in passed.items() if is_placeholder(value)}
+    if not held:
+        return check(site, tool, passed)
+    others = {name: value for name, value in passed.items() if name not in held}
+    return check(site, tool, held, others)
 
 
 def check(

@@ -25,7 +25,7 @@ from ...flow.steps import Invoke
 from ...journal.calls.started_call import StartedCall
 from ...journal.records.failures import error_at, error_from
 from ...journal.run_journal import Journal
-from ...journal.secrets.masking import hide
+from ...journal.secrets.placeholders import hide, refuse_placeholders
 from ...limits.grants import Grant, granted
 from ...limits.shortest import shortest
 from ...schemas.schema import conform
@@ -214,6 +214,8 @@ async def _replay(ready: ReadyCall, recording: Recording) -> Value:
         if outcome.error is None:
             return outcome.value
         raise error_at(outcome.error, site.step.place)
+    if isinstance(ready.callee, Tool):
+        refuse_placeholders(ready.callee, ready.arguments)
     try:
         value = await _make_call(ready)
     # Nobody knows the outcome of the call, so it is not recorded.

@@ -19,7 +19,7 @@ from ...flow.progress.question import Question
 from ...flow.protocols import Frame, Name
 from ...flow.step_path import format_path
 from ...flow.steps import Invoke
-from ...journal.secrets.masking import hide
+from ...journal.secrets.placeholders import hide
 from ...limits.grants import Grant, granting
 from ...schemas.schema import json_schema
 from ...text.diagnostics import Diagnostic, StepError

@@ -11,7 +11,7 @@ from ...flow.progress.question import Question, Unanswered
 from ...flow.question_text import question_digest
 from ...flow.steps import Invoke
 from ...journal.records.records import value_of
-from ...journal.secrets.masking import hide
+from ...journal.secrets.placeholders import hide
 from ...text.diagnostics import Diagnostic
 from ...values.value import Value, settle
 from ..host.host import NoUser

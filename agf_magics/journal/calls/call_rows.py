@@ -39,7 +39,8 @@ from ..codec.snapshots import CopyToStore, snapshot
 from ..database.store import ADD
 from ..records.failures import error_json
 from ..records.records import CallKey
-from ..secrets.masking import HAS_SECRET, HELD_BACK, NOTHING, Received, Secrets, hide
+from ..secrets.masking import HAS_SECRET, HELD_BACK, NOTHING, Received, Secrets
+from ..secrets.placeholders import hide
 from .argument_pieces import LARGE, ArgumentPieces
 from .changed_objects import CALL
 from .digest import CallDigest, DigestedCall

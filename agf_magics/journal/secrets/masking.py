@@ -161,7 +161,8 @@ class Secrets:
 
     def learn(self, value: Value) -> Received:
         """Add a secret argument, to be searched for from now on."""
-        if type(value) is str and value == MASK:  # a replayed run has masks in place of its secrets
+        # A replayed run has masks, and placeholders, in place of its secrets.
+        if type(value) is str and (value == MASK or value.startswith(f"{MASK} #")):
             return NOTHING
         parts = parts_of(value)
         if parts.has_searchable and parts not in self._known:
@@ -447,13 +448,6 @@ class Secrets:
 
 _forms_of_all = lru_cache(maxsize=8)(forms_of)
 """The cached forms: the environment is the same for most runs."""
-
-
-def hide(value: Value, names: Collection[str]) -> Value:
-    """``value``, the arguments of a call, with a mask for each of ``names``."""
-    if not isinstance(value, dict):
-        return value
-    return value | dict.fromkeys(value.keys() & names, MASK)
 
 
 def _texts_of_chain(error: BaseException) -> list[str] | None:

@@ -6,13 +6,16 @@ earlier session, the call fails, and the model reads why and calls again.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from ...catalog import MASK, Reply, Tool
 from ...text.diagnostics import Diagnostic, StepError
 from ...values.value import Value
 from .masking import Secrets
+
+PLACEHOLDER = f"{MASK} #"
+"""The beginning of a placeholder: ``••• #1``."""
 
 
 def substitute_secrets(
@@ -24,7 +27,13 @@ def substitute_secrets(
         value = arguments[name]
         if isinstance(value, str) and value in values:
             secrets[name] = values[value]
-        elif isinstance(value, str) and value.startswith(f"{MASK} #"):
+    return {**arguments, **secrets}
+
+
+def refuse_placeholders(tool: Tool, arguments: Mapping[str, Value]) -> None:
+    """Raise StepError if an argument of a call is a placeholder that has no value."""
+    for name in tool.secret & arguments.keys():
+        if is_placeholder(arguments[name]):
             message = (
                 f"tool {tool.name!r} needs {name!r} again: it is a secret, and secrets are "
                 f"not stored"
@@ -32,7 +41,11 @@ def substitute_secrets(
             error = StepError(Diagnostic("tool.arguments", message))
             error.arguments = frozenset({name})
             raise error
-    return {**arguments, **secrets}
+
+
+def is_placeholder(value: Value) -> bool:
+    """Whether ``value`` stands for a secret that a model has passed to a tool."""
+    return isinstance(value, str) and value.startswith(PLACEHOLDER)
 
 
 def replace_secrets(
@@ -61,6 +74,13 @@ def replace_secrets(
 
 
 def _placeholder(value: Value, values: dict[str, Value]) -> str:
-    placeholder = f"{MASK} #{len(values) + 1}"
+    placeholder = f"{PLACEHOLDER}{len(values) + 1}"
     values[placeholder] = value
     return placeholder
+
+
+def hide(value: Value, names: Collection[str]) -> Value:
+    """``value``, the arguments of a call, with a mask for each of ``names``."""
+    if not isinstance(value, dict):
+        return value
+    return value | dict.fromkeys(value.keys() & names, MASK)

@@ -41,7 +41,9 @@ from ...values.value import Value, is_json
 from ..past.named_run import find_ended
 from ..past.past_run import PastRun, find_past_run
 from ..run_internals import place_in_journal
+from ..runs.live import live
 from ..runs.run import Run
+from .masked_calls import masked_line
 from .stored_objects import StoredObject, fields_of_object, keep_parts, read_object, without_object
 
 RECORDING_FORMAT = 1
@@ -121,7 +123,8 @@ def record(run: Run | PastRun | str, path: str | Path, *, redact: Redact | None 
     """Write the calls of a run and their outcomes to a file that `replay` reads, and return its
     path. An existing file is replaced.
 
-    The calls are those of the journal, without secrets. A table or another object is in the file
+    The calls are those of the journal, without secrets; of a `Run` also
+    without those that became known after a call was journaled. A table or another object is in the file
     too; its large buffers are in a folder beside it, ``run.agf.values``. Only the user who has
     recorded it can replay such a call.
 
@@ -139,7 +142,9 @@ def record(run: Run | PastRun | str, path: str | Path, *, redact: Redact | None 
     past = ended if isinstance(ended, PastRun) else find_past_run(ended.run_id)
     target = Path(path)
     files = place_in_journal(past)[0].files
-    lines: Iterable[Line] = _lines(past)
+    known = ended if isinstance(ended, Run) else live.find(past.run_id)
+    secrets = known.secrets if known is not None else None
+    lines: Iterable[Line] = (masked_line(line, secrets) for line in _lines(past))
     if redact is not None:
         lines = (redact_line(without_object(line), redact) for line in lines)
     seen = list[str]()

@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
+from operator import itemgetter
 from pathlib import Path
 from typing import Literal
 
@@ -33,7 +34,8 @@ from ...journal.codec.secret_search import Search
 from ...journal.records.failures import error_json
 from ...journal.records.recorded_outcomes import RecordedOutcome
 from ...journal.records.records import around, decoded
-from ...journal.secrets.masking import HELD_BACK, hide
+from ...journal.secrets.masking import HELD_BACK, Secrets
+from ...journal.secrets.placeholders import hide
 from ...limits.budgets import LimitReached
 from ...pictures.amounts import counted
 from ...pictures.difference import find_differences, shorten_pair
@@ -42,6 +44,7 @@ from ...settings.settings import current
 from ...text.diagnostics import DefinitionError, Diagnostic, StepError
 from ...text.files import read_file
 from ...values.value import Value
+from .masked_calls import fits, has_placeholder, masked_line
 from .recording import (
     COMPARED,
     IN_RESULT,
@@ -81,6 +84,8 @@ RECORD_IT = (
     "a run does not store what is quicker to make, or cannot be pickled; in Python, "
     'missing="record" of agf.replay makes the call, and stores its result if it can be pickled'
 )
+
+_MASK_IN_KEY = json.dumps(MASK)[1:-1]
 
 NEAREST_AMONG = 200
 """Recorded calls among which the nearest one is looked for."""
@@ -142,10 +147,16 @@ class Replay:
             asks = call.outcome == "answered"
             key = self._key(call.step_kind, call.name, call.arguments, asks, call.contents)
             self._calls.setdefault(key, {}).setdefault(call.at, []).append(call)
+        self._has_placeholders = any(
+            has_placeholder(call.value) or (call.step_kind == "model" and call.opaque == IN_RESULT)
+            for call in calls
+        )
+        """Whether a model has passed a secret to a tool. A replay never learns that secret."""
         self._not_compared: list[str] = []
         """The calls that were made and not recorded, because none would be found again."""
-        self.made_lines: list[Line] = []
-        """The lines of calls that were made, with ``missing="record"``."""
+        self._made_lines: list[tuple[Line, Secrets]] = []
+        """The lines of calls that were made, with ``missing="record"``, and the secrets of their
+        runs."""
 
     @property
     def replays_tools(self) -> bool:
@@ -213,14 +224,15 @@ class Replay:
 
     def is_made(self, asked: AskedCall) -> bool:
         """Whether a call is made although runs replay this recording."""
-        is_missing = self._missing != "fail" and self._key_of(asked) not in self._calls
+        is_missing = self._missing != "fail" and self._find_key(asked) is None
         return is_missing or not self._replays(asked.kind)
 
     def take(self, asked: AskedCall) -> RecordedOutcome | None:
         """The outcome of a call in the file; None if it is to be made. Raises NotReplayed."""
         if not self._replays(asked.kind):
             return None
-        call = self._take_call(self._key_of(asked), asked.site.path)
+        key = self._find_key(asked)
+        call = self._take_call(key, asked.site.path) if key is not None else None
         if call is None:
             if self._missing == "fail":
                 raise self.absent(asked)
@@ -239,12 +251,31 @@ class Replay:
             return None
         raise self._without_result(asked, call, why)
 
-    def _take_call(self, key: str, path: StepPath) -> RecordedCall | None:
+    def _find_key(self, asked: AskedCall) -> str | None:
+        """The key of the recorded calls that a call is equal to, or that it fits where a model has
+        passed a secret to a tool; None: there is none."""
+        key, given = self._key_of(asked)
+        if key in self._calls:
+            return key
+        if not self._has_placeholders or asked.contents is not None:
+            return None
+        begin = self._begin_of(asked)
+        alike = (
+            (other, next(iter(by_path.values()))[-1], asked.site.path in by_path)
+            for other, by_path in reversed(self._calls.items())
+            if other.startswith(begin) and _MASK_IN_KEY in other
+        )
+        fitting = (
+            (is_here, other)
+            for other, call, is_here in itertools.islice(alike, NEAREST_AMONG)
+            if call.contents is None and fits(call.arguments, given)
+        )
+        return max(fitting, default=(False, None), key=itemgetter(0))[1]
+
+    def _take_call(self, key: str, path: StepPath) -> RecordedCall:
         """Take the next recorded call with this key: a call at this path if there is one, else a
         call at another path. Each recorded call is taken once."""
-        by_path = self._calls.get(key)
-        if by_path is None:
-            return None
+        by_path = self._calls[key]
         if path not in by_path:
             path = next(reversed(by_path))
         call = by_path[path].pop()
@@ -305,7 +336,8 @@ class Replay:
         arguments = json.loads(asked.arguments)
         words = asked_line(what, asked.step_kind, asked.name, arguments, asked.contents)
         stored = self._object(asked, value) if "opaque" in outcome else {}
-        self.made_lines.append({**words, **outcome, **stored, "at": list(asked.site.path)})
+        made = {**words, **outcome, **stored, "at": list(asked.site.path)}
+        self._made_lines.append((made, run.secrets))
 
     def _object(self, asked: AskedCall, value: Value) -> Line:
         """The part of a line with the object that a call returned; empty: it cannot be stored. It is
@@ -319,9 +351,12 @@ class Replay:
 
     def write(self) -> None:
         """Add the calls that were made to the file. Raises DefinitionError."""
-        if not self.made_lines:
+        if not self._made_lines:
             return
-        lines_made = [redact_line(line, self._redact) for line in self.made_lines]
+        lines_made = [
+            redact_line(masked_line(line, secrets), self._redact)
+            for line, secrets in self._made_lines
+        ]
         lines = [redact_line(self._head, self._redact)]
         if self.path.exists():
             # Only this ends a line: Python finds an end in texts of JSON too.
@@ -337,14 +372,16 @@ class Replay:
         """Whether calls of this kind are taken from the file."""
         return self._only is None or kind in ASKS
 
-    def _key_of(self, asked: AskedCall) -> str:
+    def _key_of(self, asked: AskedCall) -> tuple[str, Value]:
+        """The key of a call, and its arguments as they are compared."""
         arguments = json.loads(asked.arguments)
         words = asked_line("finished", asked.step_kind, asked.name, arguments, asked.contents)
         redacted = redact_line(words, self._redact)
         # A call with a digest must not match a line without a digest.
         contents = redacted.get("contents", "") if asked.contents is not None else None
         asks = asked.kind == "question"
-        return self._key(asked.step_kind, asked.name, redacted.get("given"), asks, contents)
+        given = redacted.get("given")
+        return self._key(asked.step_kind, asked.name, given, asks, contents), given
 
     def _key(
         self, kind: str, name: str, arguments: Value, asks: bool, contents: str | None = None
@@ -382,11 +419,14 @@ class Replay:
             hint = f"it has {line(', '.join(dict.fromkeys(self.unused)), 200) or 'no call'}; {hint}"
         return NotReplayed(Diagnostic("replay.missing", message, asked.site.step.place, hint))
 
+    def _begin_of(self, asked: AskedCall) -> str:
+        """The begin of the keys of all calls of the same callee, which end with the arguments."""
+        asks = asked.kind == "question"
+        return self._key(asked.step_kind, asked.name, None, asks).removesuffix("null")
+
     def _nearest(self, asked: AskedCall, arguments: Value) -> RecordedCall | None:
         """The recorded call of the same callee whose arguments differ in the fewest parts."""
-        asks = asked.kind == "question"
-        # A key ends with its arguments: without them it is the begin of all keys of the callee.
-        begin = self._key(asked.step_kind, asked.name, None, asks).removesuffix("null")
+        begin = self._begin_of(asked)
         by_callee = (
             next(iter(by_path.values()))[-1]
             for key, by_path in reversed(self._calls.items())
