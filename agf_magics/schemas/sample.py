@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 from urllib.parse import unquote
 
 from ..values.value import Value
+from .json_schema import judge
 from .keywords import exact
+from .pattern_text import text_of_pattern
 
 
 def sample(schema: Mapping[str, Any] | bool) -> Value:
@@ -38,6 +41,8 @@ class _Sampling:
             return schema["const"]
         if "default" in schema:
             return schema["default"]
+        if any(word in schema for word in _CHECKED):
+            return next(self.variants(schema, within))
         for word in ("enum", "examples"):
             if schema.get(word):
                 return schema[word][0]
@@ -58,6 +63,16 @@ class _Sampling:
         if schema.get("allOf"):
             return self.value(_merged([*schema["allOf"], _without(schema, "allOf")]), within)
         return self.typed(schema, within)
+
+    def variants(self, schema: Any, within: tuple[str, ...]) -> Iterator[Value]:
+        """Different values for ``schema``; the plain sample if none conforms."""
+        bare = schema
+        if isinstance(schema, Mapping):
+            bare = {word: value for word, value in schema.items() if word not in _CHECKED}
+        plain = self.value(bare, within)
+        differences = judge(schema, self.root)
+        fitting = [value for value in _near(plain, schema) if not differences(value)]
+        yield from fitting or [plain]
 
     def choice(self, choices: Any, within: tuple[str, ...]) -> Any:
         """The first alternative that is neither null nor one of ``within``; None: there is none."""
@@ -108,11 +123,49 @@ class _Sampling:
         may_have_one = schema.get("maxItems") != 0 and not self.is_recursive(items, within)
         if not first and not least and may_have_one:
             least = 1
+        if schema.get("uniqueItems") is True and least - len(first) > 1:
+            others = [value for value in self.variants(items, within) if value not in first]
+            if len(others) >= least - len(first):
+                return first + others[: least - len(first)]
         return first + [self.value(items, within) for _ in range(least - len(first))]
 
     def is_recursive(self, schema: Any, within: tuple[str, ...]) -> bool:
         """Whether ``schema`` refers to a schema that contains it."""
         return isinstance(schema, Mapping) and schema.get("$ref") in within
+
+
+_CHECKED = ("not", "pattern")
+"""The keywords for which values are tried."""
+_MOST_TRIED = 20
+"""The most values of a type that are tried."""
+
+
+def _near(plain: Value, schema: Any) -> Iterator[Value]:
+    """Values that may conform to ``schema``, no two of them equal in JSON, beginning with ``plain``."""
+    rules = schema if isinstance(schema, Mapping) else {}
+    yield plain
+    if isinstance(rules.get("enum"), list):
+        yield from (value for value in rules["enum"] if value != plain)
+        return
+    if isinstance(rules.get("pattern"), str):
+        least = int(rules.get("minLength", 0))
+        guesses = (text_of_pattern(rules["pattern"], more) for more in (0, 1, 3, least))
+        yield from (guess for guess in dict.fromkeys(guesses) if guess not in (None, plain))
+    if isinstance(plain, bool):
+        yield not plain
+    elif isinstance(plain, str):
+        yield from (f"{plain[: -len(str(k)) or None]}{k}" for k in range(2, _MOST_TRIED))
+        yield from (f"{plain} {k}" for k in range(2, _MOST_TRIED))
+    elif isinstance(plain, int | float):
+        step = rules.get("multipleOf") or 1
+        yield from (plain + sign * k * step for k in range(1, _MOST_TRIED) for sign in (1, -1))
+    elif isinstance(plain, dict):
+        properties = rules.get("properties", {})
+        for name, value in plain.items():
+            others = islice(_near(value, properties.get(name)), 1, _MOST_TRIED)
+            yield from ({**plain, name: other} for other in others)
+    if "type" not in rules:
+        yield from (1, True, None, [], {})
 
 
 def resolve_pointer(root: Any, ref: str) -> Any:

@@ -19,6 +19,8 @@ from hypothesis import strategies as st
 
 import agf_magics as agf
 from agf_magics.languages.pipeline.schema_documents import read_schema
+from agf_magics.schemas.json_schema import judge
+from agf_magics.schemas.pattern_text import text_of_pattern
 from agf_magics.schemas.sample import sample
 from agf_magics.schemas.schema import (
     Field,
@@ -377,3 +379,39 @@ def test_the_sample_of_a_schema_that_contains_itself_ends() -> None:
 @pytest.mark.parametrize("schema", [{"$ref": "#/$defs/A", "$defs": {"A": {"$ref": "#/$defs/A"}}}, {"$ref": "x.json"}])
 def test_a_schema_that_says_nothing_gives_null(schema: dict[str, Any]) -> None:
     assert sample(schema) is None
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "string", "pattern": r"^[A-Z]{3}-\d+$"},
+        {"type": "string", "pattern": "^(?:draft|final)$"},
+        {"type": "string", "pattern": "^[a-z]+$", "minLength": 12},
+        {"type": "string", "pattern": r"\.csv$"},
+        {"type": "string", "pattern": r"^[^\s@]+@[^\s@]+\.[a-z]{2,}$"},
+        {"type": "string", "pattern": r"^#(?:[0-9a-fA-F]{3}){1,2}$"},
+        {"type": "array", "items": {"enum": ["a", "b"]}, "uniqueItems": True, "minItems": 2},
+        {"type": "array", "items": {"type": "string"}, "uniqueItems": True, "minItems": 3},
+        {"type": "array", "items": {"type": "integer", "minimum": 5}, "uniqueItems": True, "minItems": 3},
+        {"type": "array", "items": {"type": "boolean"}, "uniqueItems": True, "minItems": 2},
+        {
+            "type": "array",
+            "items": {"type": "object", "properties": {"id": {"type": "integer"}}, "required": ["id"]},
+            "uniqueItems": True,
+            "minItems": 3,
+        },
+        {"not": {"type": "string"}},
+        {"type": "string", "not": {"const": "text"}},
+        {"type": "string", "not": {"enum": ["text", "tex2"]}},
+        {"type": "integer", "not": {"multipleOf": 1, "minimum": 1}},
+        {"type": "object", "properties": {"code": {"$ref": "#/$defs/code"}}, "$defs": {"code": {"pattern": "^x+$"}}},
+        {"allOf": [{"type": "string"}, {"pattern": "^ab"}]},
+    ],
+)
+def test_a_sample_has_what_no_type_tells(schema: dict[str, Any]) -> None:
+    assert judge(schema)(sample(schema)) == []
+
+
+@given(st.text(alphabet=r"ab01^$.*+?{},[]()|\-dw", max_size=30))
+def test_any_pattern_has_a_guess_of_bounded_length(pattern: str) -> None:
+    assert len(text_of_pattern(pattern, 3) or "") <= 10_000
