@@ -74,4 +74,4 @@ def status_of(run_id: str) -> str:
     (listed,) = (run.status for run in agf.runs() if run.run_id == run_id)
     assert run_id in [run.run_id for run in agf.runs(status=listed)]
     assert agf.runs(run_id).status == listed
-    return listed
+    return str(listed)

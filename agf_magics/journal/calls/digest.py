@@ -107,8 +107,7 @@ class CallDigest:
         with the user's key. ``identity``: what stands for arguments that are not JSON, from the
         `DigestedCall.contents` of an equal call; default None: they are digested."""
         callee_digest = self.called(callee)
-        functions = [self.function(callee)] if isinstance(callee, FUNCTIONS) else []
-        functions += map(self._of_function, _functions_of_model(callee))
+        functions = self._own_functions(callee)
         arguments_identity = f"json {text}" if text is not None else None
         late: LateDigest | None = None
         contents: str | None = None
@@ -254,6 +253,12 @@ class CallDigest:
         if isinstance(callee, Policy) and "agents" in callee.takes:
             return None
         return self._of_function(callee.function)
+
+    def _own_functions(self, callee: object) -> list[FunctionDigest | None]:
+        """The digests of the function of a callee, or of the functions of a simulated model."""
+        if isinstance(callee, FUNCTIONS):
+            return [self.function(callee)]
+        return list(map(self._of_function, _functions_of_model(callee)))
 
     def _of_function(self, function: Callable[..., Any]) -> FunctionDigest | None:
         # Cached by the identity of the function, because a hundred agents may share it. The

@@ -13,14 +13,12 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, ClassVar, Literal
 
-from ...catalog import Agent, Registry, Tool, default
-from ...catalog.digests.digesting import digest_function
+from ...catalog import Registry, default
 from ...engine.linking.linked import flow_at
 from ...engine.run_options import RunOptions
 from ...engine.threads.rights import refuse_inside, rights
 from ...flow.progress.rows import Key, Row
 from ...flow.steps import Compute, Invoke
-from ...journal.calls.changed_objects import edited_parts, parts_of
 from ...journal.calls.reuse import EarlierRun, ReadValue, Reuse
 from ...journal.codec.encoding import PICKLED
 from ...journal.database.errors import as_definition_errors
@@ -40,6 +38,7 @@ from ..past.run_again import find_registered, input_again
 from ..run_internals import linked_flow, place_in_journal
 from ..runs.run import Run, state_of
 from ..runs.trace import Trace
+from ..storage.edited_functions import edited_functions
 from ..storage.reuse import latest_runs, reader_of_results
 from ..storage.start_journal import connect_journal
 from ..storage.stored_results import unpickle
@@ -232,14 +231,7 @@ def _edits_function(past: PastRun, registry: Registry) -> bool:
     store, num = place
     with as_definition_errors(), store.reading() as connection:
         changed = changed_objects(connection, num)
-    for name, before in past.order.functions.items():
-        callee = registry.tools.get(name) or registry.agents.get(name)
-        if not isinstance(callee, Tool | Agent):
-            continue
-        digest = digest_function(callee.function, current.settings.journal_value)
-        if digest is not None and edited_parts(before, parts_of(digest, name), changed)[0]:
-            return True
-    return False
+    return any(edited_functions(past.order.functions, registry, changed))
 
 
 def _forecast(

@@ -33,9 +33,9 @@ from ...journal.database.errors import JournalError, as_definition_errors, unusa
 from ...journal.database.store import Store
 from ...journal.records.failures import error_from
 from ...journal.records.recorded_outcomes import NO_RECORDS, EarlierOutcomes
-from ...journal.records.records import UNREADABLE, decoded
+from ...journal.records.records import UNREADABLE, CallKey, Record, decoded
 from ...journal.run_journal import Journal
-from ...journal.runs import RunHead, RunRow, records
+from ...journal.runs import RunHead, RunRow, changed_objects, records
 from ...limits.grants import granted
 from ...limits.limits import Limits, limits_of_run
 from ...settings.settings import current
@@ -47,6 +47,7 @@ from ..input.workers import find_workers
 from ..launch.driving import start_on_engine, wait_for
 from ..runs.run import Run, state_of
 from ..runs.state import RunState
+from ..storage.edited_functions import mixed_versions
 from ..storage.given_again import check_given
 from ..storage.lookup import find_resumable, find_run, journal, still_running
 from ..storage.manifest import Manifest, read_manifest
@@ -207,13 +208,16 @@ def _resume_row(
         workers=workers,
     )
     with _unreadable(run_id):
-        earlier, times = _earlier(store, head, options.trust, flow_input.input)
+        earlier, times, names = _earlier(store, head, options.trust, flow_input.input)
         tree = decoded(row.tree) if head.ended is not None else None
     _go_on(state.progress, store, head, times, tree)
     most = current.settings.journal_value
     connect_journal(state, Journal(store, head.num, head.run_id, most, earlier))
     moved = before.warnings if before is not None else ()
-    for warned in (*(Warned(clock(), warning) for warning in moved), *about_workers):
+    with store.reading_run(head.num) as connection:
+        changed = changed_objects(connection, head.num)
+    mixed = mixed_versions(order.functions, registry, changed, _of_kept(earlier, names))
+    for warned in (*(Warned(clock(), warning) for warning in (*moved, *mixed)), *about_workers):
         state.progress.apply(warned)
     return Run(state)
 
@@ -230,20 +234,33 @@ def _order(row: RunRow, run_id: str, trust: bool) -> Manifest:
 
 def _earlier(
     store: Store, head: RunHead, trust: bool, input: Value
-) -> tuple[EarlierOutcomes, Times]:
+) -> tuple[EarlierOutcomes, Times, Mapping[CallKey, str]]:
     """The records of the calls of a run with this input, in which results share objects as in the
-    run; and the times of the calls. Raises DecodeError."""
+    run; the times of the calls, and the names of their functions. Raises DecodeError."""
     times = Times(list)
     identities = Identities()
     identities.know(input)
     written = noting_times(records(store, head.num, is_shown=False), times)
+    names: dict[CallKey, str] = {}
     believed = written if trust else without_foreign_outcomes(written, head.run_id)
     calls = (
         unpickle(call, head.run_id, trust, store.files, identities, is_late=True)
-        for call in believed
+        for call in _noting_names(believed, names)
     )
     # An interrupted run did not end: no failure of a call was the one that ended it.
-    return EarlierOutcomes(calls, head.status != "interrupted", identities), times
+    return EarlierOutcomes(calls, head.status != "interrupted", identities), times, names
+
+
+def _noting_names(records: Iterable[Record], names: dict[CallKey, str]) -> Iterator[Record]:
+    for record in records:
+        if record.what == "finished":
+            names[record.key] = record.name
+        yield record
+
+
+def _of_kept(earlier: EarlierOutcomes, names: Mapping[CallKey, str]) -> Iterator[str]:
+    """The name of the function of each result that a run keeps."""
+    return (names[key] for key in map(CallKey._make, earlier.values) if key in names)
 
 
 def _go_on(progress: Progress, store: Store, head: RunHead, times: Times, tree: Any) -> None:

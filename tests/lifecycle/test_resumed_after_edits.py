@@ -1,0 +1,85 @@
+"""A resumed run names the tools and agents that were edited since it began, if it keeps results of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import agf_magics as agf
+from agf_magics.journal.database.store import Store
+from agf_magics.settings.settings import current
+
+FLOW = """
+pipeline: graded
+steps:
+- for_each:
+    items: [a, b]
+    on_error: abort
+    do: {tool: {name: grade, args: {word: !expr item}}}
+    collect: {transform: {value: pipe}}
+    output: words
+- agent: {prompt: "say {words}", identity: carol, output: said}
+- tool: {name: last, args: {text: !expr said}}
+"""
+
+CELL = """
+FACTOR = 1
+SEEN = []
+def helper(word): return word * FACTOR
+@agf.tool(registry=registry)
+def grade(word: str) -> str:
+    SEEN.append(word)
+    return helper(word)
+@agf.agent(registry=registry)
+def carol(prompt: str) -> str: return "yes"
+@agf.tool(registry=registry)
+def last(text: str) -> str:
+    if not good.exists():
+        raise ValueError("not yet")
+    return text
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    monkeypatch.setattr(current, "settings", replace(current.settings, journal=str(tmp_path / "runs.sqlite")))
+    yield tmp_path
+    Store.close_all()
+
+
+def registry_of(cell: str, folder: Path) -> agf.Registry:
+    registry = agf.Registry()
+    names: dict[str, Any] = {"__name__": "__main__", "agf": agf, "registry": registry, "good": folder / "good"}
+    exec(compile(cell, "<cell>", "exec"), names)
+    agf.define(FLOW, registry=registry)
+    return registry
+
+
+EDITS = {
+    # an edit of the cell, and the warnings
+    "nothing": ("", "", []),
+    "a comment": ("FACTOR = 1\n", "FACTOR = 1  # one\n", []),
+    "the tool": ("helper(word)\n@", "helper(word) + '!'\n@", ["tool 'grade' was edited"]),
+    "a helper": ("word * FACTOR", "word + 'x'", ["tool 'grade' was edited"]),
+    "a constant": ("FACTOR = 1", "FACTOR = 2", ["tool 'grade' was edited"]),
+    "an object that calls change": ("SEEN = []", "SEEN = [1]", []),
+    "an agent": ('return "yes"', 'return "no"', ["agent 'carol' was edited"]),
+    "a tool without results": ("return text\n", "return text + '!'\n", []),
+}
+
+
+@pytest.mark.parametrize("case", EDITS)
+def test_the_warning_names_what_was_edited(case: str, folder: Path) -> None:
+    old, new, warnings = EDITS[case]
+    run = agf.run("graded", registry=registry_of(CELL, folder), raises=False)
+    assert run.status == "error"
+    (folder / "good").touch()
+    assert old in CELL
+    resumed = agf.resume(run.run_id, registry=registry_of(CELL.replace(old, new, 1) if old else CELL, folder))
+    of_edits = [warning for warning in resumed.warnings if warning.code == "run.edited-since"]
+    assert [warning.message.partition(" since")[0] for warning in of_edits] == warnings
+    assert (resumed.status, resumed.output) == ("ok", "yes!" if "without" in case else "yes")
