@@ -137,8 +137,12 @@ def read_on_error(reader: Reader, node: Node, key: Key) -> FailurePolicy | None:
     if isinstance(node, Fields) and len(node.fields) == 1:  # {retry: 3}
         text = " ".join(f"{name} {value.text}" for name, value in node.fields.items())
     correction = _ON_ERROR_ELSEWHERE.get(text)
-    if not correction and text.startswith("retry") and (times := re.search("[1-9][0-9]*", text)):
-        correction = f"retry({times[0]})"
+    if (
+        not correction
+        and text.lower().startswith("retry")
+        and (times := re.search("[1-9][0-9]*", text))
+    ):
+        correction = f"retry({times[0]})" if "wait" not in text else None
     hint = f"write: {correction}" if correction else suggest(text, (*_ON_ERROR, "retry(1)"))
     if isinstance(node, Items) or "," in text:
         hint = "to try again and then skip: 'retry(2, then: continue)', in quotes"
@@ -153,7 +157,7 @@ def read_on_error(reader: Reader, node: Node, key: Key) -> FailurePolicy | None:
     return None
 
 
-_RETRY_PARTS = re.compile(r"retry ?\( ?([0-9]{1,9})((?:,[^,()]{1,40})+)\)", re.ASCII)
+_RETRY_PARTS = re.compile(r"retry ?\( ?([0-9]{1,9})((?:[,;][^,;()]{1,40})+)\)", re.ASCII)
 _WAIT = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,3})?) ?([a-z]*)", re.ASCII)
 _UNITS = {
     "": (1, "s"),
@@ -175,7 +179,7 @@ def _corrected_retry(text: str) -> str | None:
     if retry is None:
         return None
     options = dict[str, str]()
-    for written_option in retry[2].split(",")[1:]:
+    for written_option in retry[2].replace(";", ",").split(",")[1:]:
         name, _, option = written_option.partition(":")
         options[name.strip()] = option.strip()
     corrected = f"retry({retry[1]}"

@@ -35,6 +35,9 @@ _NOT_TEXT = re.compile(
     r"<|>|!?=|[()]|&&|\|\||[^\W_]\s*+[+*]\s*+\w|\S\s++[-+*/%]\s++\S|^[A-Za-z_][\w.]*+/[\w.]++$"
 )
 _PATH = re.compile(r"[\w.-]+")
+_COMPUTED_BEFORE = (
+    "let a python node before this edge compute it, and compare the key that it writes"
+)
 _REVERSED = re.compile(r"([^\s<>=!]+)\s*(<=|>=|==|!=|<|>)\s*([a-zA-Z_][\w.]*)")
 _MIRROR = {"<=": ">=", ">=": "<=", "==": "==", "!=": "!=", "<": ">", ">": "<"}
 
@@ -107,7 +110,10 @@ class _Parser(Scanner):
         if operator is None:
             self.refuse_missing_operator(left)
         if odd := self.match(_LONG_OPERATOR):
-            hint = f"the operators are {' '.join(COMPARING)}"
+            meant = {"<>": "!=", "===": "==", "!==": "!="}.get(odd[0])
+            hint = (
+                f"write {meant} to compare" if meant else f"the operators are {' '.join(COMPARING)}"
+            )
             raise Refusal(
                 "graph.operator", f"unknown operator {odd[0]!r}", odd.start(), odd.end(), hint
             )
@@ -152,10 +158,7 @@ class _Parser(Scanner):
         source = self.source
         char = self.source[start]
         if char == "(":
-            hint = (
-                "leave them out: 'and' binds more tightly than 'or'; several edges may lead to "
-                "one node"
-            )
+            hint = self.parentheses_hint(start)
             raise Refusal(
                 "graph.parentheses", "parentheses are not supported", start, start + 1, hint
             )
@@ -165,6 +168,8 @@ class _Parser(Scanner):
             end = close + 1 if close > 0 else self.end
             rest = (inner.removeprefix("state.") + source[end : self.end].lstrip("}")).strip()
             braces_hint = f"write: {rest}" if inner else None
+            if "{" in rest:
+                braces_hint = f"a condition compares a key with a value; {_COMPUTED_BEFORE}"
             raise Refusal(
                 "graph.condition-braces", "a condition has no braces", start, end, braces_hint
             )
@@ -172,9 +177,23 @@ class _Parser(Scanner):
         end = max(word.end() if word else start, start + 1)
         hint = "the left side is a path into the state: score, critique.score"
         if reversed := _REVERSED.match(source, start, self.end):
-            hint = f"swap the sides: {reversed[3]} {_MIRROR[reversed[2]]} {reversed[1]}"
+            swapped = f"{reversed[3]} {_MIRROR[reversed[2]]} {reversed[1]}"
+            hint = f"swap the sides: {swapped}"
+            rest = source[reversed.end() : self.end].strip()
+            if _OPERATOR.match(rest):  # 1 < x < 3
+                hint = f"write: {swapped} and {reversed[3]} {rest}"
         raise Refusal(
             "graph.left", f"a comparison cannot begin with {source[start:end]!r}", start, end, hint
+        )
+
+    def parentheses_hint(self, start: int) -> str:
+        """The hint for a parenthesis, which can be left out if it changes no meaning."""
+        source = self.source[start : self.end]
+        inside = source.partition(")")[0]
+        if re.search(r"\bor\b", inside) and re.search(r"\band\b", self.source[: self.end]):
+            return "write an edge for each side of 'or': several edges may lead to one node"
+        return (
+            "leave them out: 'and' binds more tightly than 'or'; several edges may lead to one node"
         )
 
     def refuse_missing_operator(self, left: Path) -> NoReturn:
@@ -199,15 +218,17 @@ class _Parser(Scanner):
             f"the operators are {' '.join(COMPARING)}; there is no arithmetic, no index and no call"
         )
         message = f"unknown operator {text!r}"
-        if text == "=":
+        if text in ("and", "or"):
+            name = self.source[left.start : left.end]
+            message = f"{name!r} is not compared with anything"
+            hint = f"compare each name with a value, such as {name} == true"
+        elif text == "=":
             message = "'=' does not compare"
             hint = "write == to compare"
         if self.source.startswith("(", left.end):
             name = self.source[left.start : left.end]
             message = f"a condition has no functions: there is no {name!r}"
-            hint = (
-                "let a python node before this edge compute it, and compare the key that it writes"
-            )
+            hint = _COMPUTED_BEFORE
         raise Refusal("graph.operator", message, self.at, end, hint)
 
     def right(self, left: Path, operator: str) -> Literal | Bare:
