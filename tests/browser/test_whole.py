@@ -69,7 +69,14 @@ def test_the_border_of_the_panel_and_the_lower_border_move(opened: Open) -> None
     assert height + 140 <= box(explorer)[3] - box(explorer)[1] <= height + 160
     assert explorer.locator(".row").count() > 20
     page.picture("whole-borders", 1)
-    explorer.locator("button[aria-label^='Fill']").wait_for(state="detached")
+    explorer.locator("button[aria-label^='Fill']").click()  # also the steps fill the screen
+    page.wait("document.fullscreenElement !== null")
+    tall = explorer.locator(".list")
+    page.wait(f"{EXPLORERS}.some(root => root.querySelector('.list')?.clientHeight > innerHeight - 120)")
+    assert box(tall)[3] <= page.page.viewport_size["height"]  # type: ignore[index]
+    page.picture("whole-screen-steps")
+    page.page.evaluate("document.exitFullscreen()")
+    page.wait("document.fullscreenElement === null")
     page.open_view(1, "Picture")
     explorer.locator("g.box").first.wait_for()
     explorer.locator("button[title^='Fill']").click()

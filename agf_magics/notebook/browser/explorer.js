@@ -31,6 +31,8 @@ class Explorer {
       on: { click: () => this.open(name), keydown: event => this.tabKey(event) } }, text)]));
     this.main = element("div", { class: "main", id: "main", role: "tabpanel" });
     this.panel = new Panel(this);
+    const fill = "Fill the screen, or return";
+    this.full = button("⤢", () => isFull() ? document.exitFullscreen() : this.box.requestFullscreen?.(), { title: fill, "aria-label": fill });
     this.divider = grip("Size of the details", (dx, dy) => this.divide(dx, dy));
     this.lower = grip("Height", (dx, dy) => this.stretch(dy));
     this.deaf = element("span", { class: "deaf", hidden: true }, "This kernel hears no click while a cell runs: ■ cancels");
@@ -44,7 +46,7 @@ class Explorer {
       focusout: event => { if (event.relatedTarget) this.focused = null; } } },
       element("header", { role: "group", "aria-label": "Run" }, element("span", { class: "titles" }, this.title, this.titles.dropped), element("span", { class: "controls" }, this.buttons.resume, // never where Cancel was
         element("span", { class: "tabs", role: "tablist", "aria-label": "Views" }, Object.values(this.tabs)),
-        this.extras.bell, this.extras.time, this.extras.stale, this.deaf, this.buttons.cancel)),
+        this.extras.bell, this.extras.time, this.extras.stale, this.full, this.deaf, this.buttons.cancel)),
       this.message, this.extras.note, this.questions, this.extras.place, this.columns = element("div", { class: "columns" }, this.main, this.divider, this.panel.node), this.lower, this.live);
     this.box.addEventListener("scroll", ({ target }) => this.scrolled.set(target, [target.scrollLeft, target.scrollTop]), true);
     this.scrolled = new Map();

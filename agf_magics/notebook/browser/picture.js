@@ -93,7 +93,7 @@ class PictureView {
     this.seen = new Map(); // the part of each flow that was in sight, by the path to it
     this.node = element("div", {}, this.crumbs, this.canvas, this.tools = element("div", { class: "tools" },
       tool("−", "Zoom out", () => this.zoom(1.25)), tool("+", "Zoom in", () => this.zoom(0.8)), tool("⊡", "Fit", () => this.fit()),
-      this.turn = tool("⇄", "", () => this.turnTo(this.direction !== "auto" ? "auto" : this.found?.down ? "LR" : "TB")), tool("⤢", "Fill the screen, or return", () => isFull() ? document.exitFullscreen() : this.view.box.requestFullscreen?.())));
+      this.turn = tool("⇄", "", () => this.turnTo(this.direction !== "auto" ? "auto" : this.found?.down ? "LR" : "TB")), this.state.alone ? this.view.full : ""));
     this.turn.title = this.turn.ariaLabel = `Direction: ${DIRECTION_NAMES.auto}`;
     this.map = svgElement("svg", { class: "minimap", role: "img", "aria-label": "Overview: click to move", tabindex: -1, hidden: "" });
     this.map.addEventListener("pointerdown", event => this.jump(event));
