@@ -144,9 +144,11 @@ def comment_at(text: str, start: int) -> int:
     """The offset at which the comment of a line begins, outside of quotes. Without a comment it is
     the end of the line."""
     quote = ""
+    is_escaped = False
     for i in range(start, len(text)):
         if quote:
-            quote = "" if text[i] == quote and text[i - 1] != "\\" else quote
+            quote = "" if text[i] == quote and not is_escaped else quote
+            is_escaped = text[i] == "\\" and not is_escaped
         elif text[i] in "'\"":
             quote = text[i]
         elif text[i] == "#" and text[i - 1] in BLANKS:
