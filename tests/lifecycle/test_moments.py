@@ -339,7 +339,6 @@ def test_a_running_run_names_the_call_that_runs_even_if_it_got_a_value_without_j
 LOOKS = {
     "at its rows": "count(frame)",
     "at its rows inside of a mapping": "count(both.frame)",
-    "at a row": "frame[0]",
     "at each row": "map(frame, row -> row)",
 }
 
@@ -369,7 +368,7 @@ def test_the_parts_of_a_mapping_beside_a_frame_are_found() -> None:
     frames = pytest.importorskip("pandas")
     registry = tools(both=lambda: {"frame": frames.DataFrame({"n": range(50)}), "size": 50})
     run = agf.run(
-        "pipeline: looks\nsteps:\n- tool: {name: both, output: both}\n- transform: {value: both.size + 1, output: more}",
+        "pipeline: looks\nsteps:\n- tool: {name: both, output: both}\n- transform: {value: both.size + 1, output: n}",
         registry=registry,
     )
-    assert run.states[-1]["state"]["more"] == 51
+    assert run.states[-1]["state"]["n"] == 51

@@ -23,12 +23,8 @@ from ...pictures.plain import line
 from ...values.value import Value
 from ..past.past_run import PastRun
 from ..runs.run import Run
-from .recorded_evaluation import (
-    RecordedEvaluation,
-    RecordedJournal,
-    SeenEnough,
-    as_shown,
-)
+from .recorded_evaluation import RecordedEvaluation, RecordedJournal, SeenEnough
+from .stand_ins import as_shown
 
 MOST_MOMENTS = 10_000
 """The largest number of moments of a run; later moments are left out."""

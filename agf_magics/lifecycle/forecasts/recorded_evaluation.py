@@ -1,8 +1,7 @@
 """Evaluates the definition of an ended run again with the recorded outcomes of its calls.
 
 Nothing is called: the evaluation ends at the first call without an outcome in the journal. Nothing
-is unpickled: in a value that is not JSON, an `Unread` with its preview stands for each data frame, so
-that an expression that looks into a frame fails here as it did in the run.
+is unpickled: see `stand_ins`.
 """
 
 from __future__ import annotations
@@ -28,9 +27,7 @@ from ...journal.records.records import CallKey, Record, StoredValue, decoded
 from ...journal.runs import records
 from ...pictures.plain import line
 from ...text.diagnostics import AgfError, refused
-from ...values.tables.first_rows import frame_size
-from ...values.unread import CannotRead, Unread
-from ...values.value import Value, parts_of
+from ...values.value import Value
 from ..past.past_run import PastRun
 from ..run_internals import linked_flow, place_in_journal
 from ..runs.run import Run
@@ -38,6 +35,7 @@ from ..storage.lookup import find_run
 from ..storage.manifest import Manifest
 from ..storage.relink import link_as_it_was, load_texts
 from .offline import Bounded, OfflineJournal, refuse_call, run_offline
+from .stand_ins import with_stand_ins
 
 
 class NotRecorded(Exception):
@@ -68,7 +66,7 @@ class RecordedJournal(OfflineJournal):
 
     def _read(self, record: Record) -> Record:
         """A record with its value; if it is not JSON, with its preview, in which a stand-in has the
-        place of each frame."""
+        place of each object."""
         if record.what in ("finished", "failed"):
             self.callees.add((record.kind, record.name))
             if record.kind == "model":
@@ -80,7 +78,7 @@ class RecordedJournal(OfflineJournal):
         text = record.result.text
         data = text if isinstance(text, str) else "null"
         value = decoded(text)
-        known = _with_stand_ins(value) if is_preview else value
+        known = with_stand_ins(value) if is_preview else value
         return record._replace(result=StoredValue("json", data, unpickled=(known,)))
 
     def skips_check(self, key: CallKey, arguments: Value) -> bool:
@@ -98,35 +96,6 @@ class RecordedJournal(OfflineJournal):
         if key in self._times:
             self.last_end = max(self.last_end or 0.0, self._times[key])
         return outcome
-
-
-def _with_stand_ins(shown: Value) -> Value:
-    """A preview with an `Unread` in the place of each data frame."""
-    if (frame := frame_size(shown)) is not None:
-        return Unread(frame.kind, shown, _not_in_memory)
-    if type(shown) is dict:
-        return {name: _with_stand_ins(part) for name, part in shown.items()}
-    return list(map(_with_stand_ins, shown)) if type(shown) is list else shown
-
-
-def _not_in_memory() -> Value:
-    raise CannotRead("nothing is unpickled for a display")
-
-
-def as_shown(value: Value) -> Value:
-    """``value`` with the preview of each frame in the place of its stand-in; the same object if it has
-    none."""
-    if type(value) is Unread:
-        return value.shown
-    if type(value) not in (dict, list):
-        return value
-    shown = {
-        key: as_shown(part)
-        for key, part in (value.items() if type(value) is dict else enumerate(value))
-    }
-    if all(new is old for new, old in zip(shown.values(), parts_of(value), strict=True)):
-        return value
-    return shown if type(value) is dict else list(shown.values())
 
 
 class RecordedEvaluation:
