@@ -21,7 +21,7 @@ from json import dumps
 from logging import DEBUG
 from typing import Any
 
-from ..journal.codec.encoding import preview, without_mark
+from ..journal.codec.encoding import OPAQUE, preview, without_mark
 from ..text.giving_up import note_given_up
 from ..text.length import ATOMS
 from ..values.opaque import describe_array, describe_scalar, fields_of
@@ -58,8 +58,6 @@ MOST_FRAME_ROWS = 10
 MOST_FRAME = 100_000
 """The most characters of the HTML of a data frame."""
 PNG = b"\x89PNG\r\n\x1a\n"
-_PREVIEW = re.compile(r"⟨\w[\w .,:×]{0,99}⟩")
-"""What the journal shows of an object: ``⟨DataFrame 55 × 3⟩``."""
 PIXELS = 640
 """The greatest width and height of a picture in a value, in pixels."""
 
@@ -278,7 +276,7 @@ def text_among(text: str) -> str:
     >>> text_among("two\\nlines"), text_among("⟨DataFrame 55 × 3⟩")
     ('"two lines"', '⟨DataFrame 55 × 3⟩')
     """
-    return text if _PREVIEW.fullmatch(text) else f'"{line(text, LONGEST_AMONG)}"'
+    return text if OPAQUE.fullmatch(text) else f'"{line(text, LONGEST_AMONG)}"'
 
 
 def _grid(

@@ -334,3 +334,41 @@ def test_a_running_run_names_the_call_that_runs_even_if_it_got_a_value_without_j
     gate.set()
     run.wait()
     assert note == "the result of steps[1] is not in the journal: the state after it is not known"
+
+
+LOOKS = {
+    "at its rows": "count(frame)",
+    "at its rows inside of a mapping": "count(both.frame)",
+    "at each row": "map(frame, row -> row)",
+}
+
+
+@pytest.mark.parametrize("case", LOOKS)
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_an_expression_does_not_find_the_shown_rows_of_a_frame(case: str, library: str) -> None:
+    frames = pytest.importorskip(library)
+    registry = tools(frame=lambda: frames.DataFrame({"n": range(50)}), both=lambda: {"frame": frames.DataFrame()})
+    run = agf.run(
+        "pipeline: looks\nsteps:\n- tool: {name: frame, output: frame}\n- tool: {name: both, output: both}\n"
+        f"- transform: {{value: frame, output: same}}\n- transform: {{value: '{LOOKS[case]}', output: found}}",
+        registry=registry,
+        raises=False,
+    )
+    assert isinstance(run.error, agf.StepError)
+    for shown in (run, agf.runs(run.run_id)):
+        states = shown.states
+        assert [state["after"] for state in states] == ["start", "frame", "both", "same"]
+        last = states[-1]["state"]
+        assert last["frame"] is last["same"]
+        assert (last["frame"][1], len(last["frame"])) == ({"n": 1}, 21)
+        assert run.error.diagnostic.message in states.note
+
+
+def test_the_parts_of_a_mapping_beside_a_frame_are_found() -> None:
+    frames = pytest.importorskip("pandas")
+    registry = tools(both=lambda: {"frame": frames.DataFrame({"n": range(50)}), "size": 50})
+    run = agf.run(
+        "pipeline: looks\nsteps:\n- tool: {name: both, output: both}\n- transform: {value: both.size + 1, output: n}",
+        registry=registry,
+    )
+    assert run.states[-1]["state"]["n"] == 51

@@ -483,7 +483,7 @@ def test_the_command_line_records_and_replays(tmp_path: Path) -> None:
         return command_line(Path.cwd(), *words, *options)
 
     first, again, missing = run("--record", "run.agf"), run("--replay", "run.agf"), run("--replay", "no.agf")
-    assert "asked" in first.stdout
+    assert "asked" in first.stderr
     assert "wrote run.agf" in first.stderr
     assert again.stdout.split() == ["[", "7.0", "]"]
     assert missing.returncode == 2  # the exit code of every wrong word of a line

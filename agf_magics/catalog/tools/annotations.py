@@ -128,7 +128,7 @@ def build(
             kind = typing.Optional[kind]  # noqa: UP045 - works for annotations without |
         fields[name] = (
             typing_extensions.Required[kind]
-            if name != EXTRAS and _is_required(parameter)
+            if _is_required(parameter)
             else typing_extensions.NotRequired[kind]
         )
     try:
@@ -201,7 +201,8 @@ def _is_required(parameter: inspect.Parameter) -> bool:
     default = parameter.default
     if isinstance(default, FieldInfo):
         return default.is_required()
-    return default is inspect.Parameter.empty
+    # ``**options`` may be empty, and so may each of its names be absent.
+    return default is inspect.Parameter.empty and parameter.kind is not parameter.VAR_KEYWORD
 
 
 def schema_of(annotation: object, names: dict[str, Any]) -> Schema | None:

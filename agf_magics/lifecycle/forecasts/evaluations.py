@@ -23,6 +23,7 @@ from ...values.value import Value
 from ..past.past_run import PastRun
 from ..runs.run import Run
 from .recorded_evaluation import RecordedEvaluation
+from .stand_ins import as_shown
 
 MOST_EVALUATIONS = 10_000
 """The number of evaluations that are stored for a step, the first ones."""
@@ -124,7 +125,7 @@ class _Evaluations:
         self.most = most
         self.evaluations: list[Evaluation] = []
         self.note = ""
-        self._mask = secrets.shown
+        self._secrets = secrets
         # `ctx.a` and `ctx.a.b` are one value, shown once.
         paths = dict.fromkeys(ref.path for ref in _reads(step))
         self._paths = [
@@ -140,15 +141,18 @@ class _Evaluations:
             return arguments if isinstance(arguments, dict) else {}
         return {".".join(path): _read(site.frame, path) for path in self._paths}
 
+    def _shown(self, value: Value) -> Value:
+        return self._secrets.shown(as_shown(value))
+
     def keep(self, site: CallSite[Any], value: Value, error: Exception | None) -> None:
         if len(self.evaluations) >= self.most:
             self.note = f"the first {self.most:,} are shown"
             return
-        values = {name: self._mask(value) for name, value in self._given(site).items()}
+        values = {name: self._shown(value) for name, value in self._given(site).items()}
         numbers = tuple(part for part in site.path if isinstance(part, int))
         case = _case_of(site.step, site.frame) if isinstance(site.step, Choose) else ""
         value = value.value if isinstance(value, ShapeResult) else value
-        self.evaluations.append(Evaluation(numbers, values, self._mask(value), error, case))
+        self.evaluations.append(Evaluation(numbers, values, self._shown(value), error, case))
 
 
 def _read(frame: Frame, path: tuple[str, ...]) -> Value:

@@ -24,6 +24,7 @@ from ...values.value import Value
 from ..past.past_run import PastRun
 from ..runs.run import Run
 from .recorded_evaluation import RecordedEvaluation, RecordedJournal, SeenEnough
+from .stand_ins import as_shown
 
 MOST_MOMENTS = 10_000
 """The largest number of moments of a run; later moments are left out."""
@@ -83,7 +84,7 @@ class Moments:
     def state(self, number: int) -> dict[str, Value]:
         """The named values at a moment, without secrets."""
         values = stores_in(self._flow, self._moments[number].frame)
-        return {str(name): self._mask(value) for name, value in values.items()}
+        return {str(name): self._mask(as_shown(value)) for name, value in values.items()}
 
     def differences(self, first: int, other: int) -> tuple[list[Difference], bool]:
         """At most `MOST_DIFFERENCES` parts that differ between two moments, and whether more parts

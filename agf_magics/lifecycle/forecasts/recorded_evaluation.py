@@ -1,7 +1,7 @@
 """Evaluates the definition of an ended run again with the recorded outcomes of its calls.
 
 Nothing is called: the evaluation ends at the first call without an outcome in the journal. Nothing
-is unpickled: a value that is not JSON is replaced by its preview.
+is unpickled: see `stand_ins`.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from ..storage.lookup import find_run
 from ..storage.manifest import Manifest
 from ..storage.relink import link_as_it_was, load_texts
 from .offline import Bounded, OfflineJournal, refuse_call, run_offline
+from .stand_ins import with_stand_ins
 
 
 class NotRecorded(Exception):
@@ -64,18 +65,21 @@ class RecordedJournal(OfflineJournal):
         super().__init__(0, run_id, EarlierOutcomes(map(self._read, records), ended=False))
 
     def _read(self, record: Record) -> Record:
-        """A record with its value, or with the preview of a value that is not JSON; nothing is
-        unpickled."""
+        """A record with its value; if it is not JSON, with its preview, in which a stand-in has the
+        place of each object."""
         if record.what in ("finished", "failed"):
             self.callees.add((record.kind, record.name))
             if record.kind == "model":
                 self.asked_models.update(key_of(record.at)[-2:-1])  # the step around its session
             if record.ended is not None:
                 self._times[record.key] = record.ended
-        self._has_previews |= record.result.form not in ("json", None)
+        is_preview = record.result.form not in ("json", None)
+        self._has_previews |= is_preview
         text = record.result.text
         data = text if isinstance(text, str) else "null"
-        return record._replace(result=StoredValue("json", data, unpickled=(decoded(text),)))
+        value = decoded(text)
+        known = with_stand_ins(value) if is_preview else value
+        return record._replace(result=StoredValue("json", data, unpickled=(known,)))
 
     def skips_check(self, key: CallKey, arguments: Value) -> bool:
         """Whether the check of the arguments of a call succeeded in the run. A call without an
