@@ -295,6 +295,8 @@ class Reader(documents.Reader):
 
     def unknown_hint(self, spec: MappingSpec, name: str, value: Node) -> str | None:
         """The advice of all languages, and the kinds of steps that have the key ``name``."""
+        if name == "as" and "do" in spec.keys:
+            return "the element is called item in do:; output: names the result of the step"
         hint = super().unknown_hint(spec, name, value)
         kinds = self.grammar.kinds
         if spec.name == "target" and name in kinds:
