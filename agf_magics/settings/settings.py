@@ -333,7 +333,9 @@ def _with_table(before: Settings, table: _Table, code: str) -> Settings:
     for key in table.keys:
         if (other := written[key.replace("-", "_")]) != key:
             message = f"{table.title} has one setting twice: {key!r} and {other!r}"
-            raise DefinitionError(Diagnostic(code, message, table.span(other), "remove one of them"))
+            raise DefinitionError(
+                Diagnostic(code, message, table.span(other), "remove one of them")
+            )
     for name, key in written.items():
         if name not in names:
             dashed = [setting.replace("_", "-") for setting in names]
