@@ -330,6 +330,12 @@ def _read_project(path: Path, before: Settings) -> Settings:
 def _with_table(before: Settings, table: _Table, code: str) -> Settings:
     """The settings ``before``, changed as ``table`` says. Raises DefinitionError with ``code``."""
     names, written = [field.name for field in fields(Settings)], table.written
+    for key in table.keys:
+        if (other := written[key.replace("-", "_")]) != key:
+            message = f"{table.title} has one setting twice: {key!r} and {other!r}"
+            raise DefinitionError(
+                Diagnostic(code, message, table.span(other), "remove one of them")
+            )
     for name, key in written.items():
         if name not in names:
             dashed = [setting.replace("_", "-") for setting in names]

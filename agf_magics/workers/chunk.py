@@ -73,6 +73,7 @@ def run(
     """
     state = _state()
     *state.local.shared, options = shared_and_options
+    state.local.classes = {}
     try:
         try:
             function = _function(state, program, digest)
@@ -88,7 +89,7 @@ def run(
             outcome = _make_calls(state, function, pickles, options, capture, file)
         return *outcome, capture.texts if capture is not None else [], _worker()
     finally:
-        state.local.shared = ()
+        state.local.shared = state.local.classes = ()
 
 
 def _state() -> Any:
@@ -100,7 +101,7 @@ def _state() -> Any:
         state.functions, state.weights = {}, {}
         state.local = threading.local()
         state.calls = set()
-        state.mapped, state.shared = _mapped, _shared
+        state.mapped, state.shared, state.class_of = _mapped, _shared, _class_of
     return state
 
 
@@ -126,6 +127,14 @@ def _function(state: Any, program: Any, digest: str) -> Any:
 def _shared(number: int) -> Any:
     """The shared argument with this number, made anew for each call. Pickled arguments call it."""
     return pickle.loads(sys.modules["_agf_chunk"].local.shared[number])
+
+
+def _class_of(data: bytes) -> Any:
+    """The class of a pickle, which is read once for all calls of a chunk. Pickled arguments call it."""
+    classes = sys.modules["_agf_chunk"].local.classes
+    if data not in classes:
+        classes[data] = pickle.loads(data)
+    return classes[data]
 
 
 def _mapped(path: str, size: int) -> Any:

@@ -7,7 +7,13 @@ from typing import Any
 
 import pytest
 
-from agf_magics.catalog.models.http_repairs import CallNumbers, error_status, is_reply, repair_reply
+from agf_magics.catalog.models.http_repairs import (
+    CallNumbers,
+    TokenNumbers,
+    error_status,
+    is_reply,
+    repair_reply,
+)
 
 Json = dict[str, Any]
 
@@ -53,7 +59,8 @@ NO_HEAD = {"id": "", "object": "chat.completion", "created": 0, "model": ""}
 
 def reply_with(*functions: Json, index: str = "message") -> Json:
     """A reply in one piece, or a piece of one, of the Chat protocol that has these calls."""
-    return {"choices": [{index: {"tool_calls": [{"id": "c", "function": function} for function in functions]}}]}
+    calls = [{"id": "c", "type": "function", "function": function} for function in functions]
+    return {"choices": [{index: {"tool_calls": calls}}]}
 
 
 REPLIES: dict[str, tuple[Json, Json]] = {
@@ -245,3 +252,78 @@ def test_a_second_call_with_the_same_number_begins_without_a_name_too() -> None:
         repair_reply({"choices": [{"delta": {"tool_calls": [call]}}]}, numbers, is_whole=False)
     assert [call["index"] for call in calls] == [0, 1, 0]
     assert [call["function"].get("name") for call in calls] == ["f", "", None]
+
+
+HEADS: list[tuple[Json, Json]] = [
+    ({"id": "c", "type": "function"}, {"id": "c", "type": "function"}),
+    ({"id": "c"}, {"id": "c", "type": "function"}),
+    ({"id": "c", "type": None}, {"id": "c", "type": "function"}),
+    ({"type": "function"}, {"id": "", "type": "function"}),
+    ({"id": None, "type": "function"}, {"id": "", "type": "function"}),
+    ({"id": 7, "type": "function"}, {"id": "7", "type": "function"}),
+    ({}, {"id": "", "type": "function"}),
+]
+
+
+@pytest.mark.parametrize(("sent", "expected"), HEADS, ids=repr)
+def test_a_call_in_one_piece_has_an_id_and_a_type(sent: Json, expected: Json) -> None:
+    function = {"name": "f", "arguments": "{}"}
+    reply = {**HEAD, "choices": [{"message": {"tool_calls": [{**sent, "function": function}]}}]}
+    assert repair_reply(reply, CallNumbers(), is_whole=True) == (sent != expected)
+    assert reply == {**HEAD, "choices": [{"message": {"tool_calls": [{**expected, "function": function}]}}]}
+
+
+def chat(read: int, written: int, **more: Any) -> Json:
+    return {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written, **more}
+
+
+USAGES: dict[str, tuple[list[Json | None], tuple[int, int]]] = {
+    "only at the end": ([None, None, chat(5, 2)], (5, 2)),
+    "with each piece, up to it": ([chat(5, 1), chat(5, 2), chat(5, 4)], (5, 4)),
+    "the same with each piece": ([chat(5, 2)] * 3, (5, 2)),
+    "up to a piece, and the end": ([chat(5, 1), None, chat(5, 3), chat(5, 3)], (5, 3)),
+    "zeros before the end": ([chat(0, 0), chat(0, 0), chat(5, 2)], (5, 2)),
+    "the input first": ([chat(5, 0), chat(0, 2)], (5, 2)),
+}
+
+
+@pytest.mark.parametrize("holder", ["choices", "output"])
+@pytest.mark.parametrize(("usages", "expected"), USAGES.values(), ids=USAGES.keys())
+def test_the_tokens_of_a_stream_are_counted_once(
+    usages: list[Json | None], expected: tuple[int, int], holder: str
+) -> None:
+    names = ("prompt_tokens", "completion_tokens")
+    tokens, counted = TokenNumbers(), [0, 0]
+    for usage in usages:
+        event: Json = {"choices": [], "usage": copy.deepcopy(usage)}
+        if holder == "output":
+            other = {"prompt_tokens": "input_tokens", "completion_tokens": "output_tokens"}
+            inner = {other.get(name, name): number for name, number in (usage or {}).items()}
+            event = {"response": {"output": [], "usage": inner or None}}
+            names = ("input_tokens", "output_tokens")
+        repair_reply(event, CallNumbers(), is_whole=False, tokens=tokens)
+        left = event.get("response", event)["usage"] or {}
+        counted = [sum_so_far + left.get(name, 0) for sum_so_far, name in zip(counted, names, strict=True)]
+    assert tuple(counted) == expected == tokens.used()
+
+
+def test_the_parts_of_the_tokens_are_counted_once_too() -> None:
+    tokens, cached = TokenNumbers(), 0
+    for written in (1, 2, 3):
+        event = {"choices": [], "usage": chat(5, written, prompt_tokens_details={"cached_tokens": 4})}
+        repair_reply(event, CallNumbers(), is_whole=False, tokens=tokens)
+        cached += event["usage"]["prompt_tokens_details"]["cached_tokens"]  # type: ignore[index, call-overload]
+    assert cached == 4
+
+
+def test_numbers_that_the_library_does_not_add_stay() -> None:
+    tokens = TokenNumbers()
+    for event in (
+        {"type": "message_delta", "usage": {"output_tokens": 3}},
+        {"type": "message_start", "message": {"usage": {"input_tokens": 3}}},
+        {"candidates": [], "usageMetadata": {"promptTokenCount": 7}},
+    ):
+        for _ in range(2):
+            sent = copy.deepcopy(event)
+            assert not repair_reply(sent, CallNumbers(), is_whole=False, tokens=tokens)
+            assert sent == event

@@ -18,6 +18,9 @@ import pytest
 from pydantic_ai.exceptions import ModelHTTPError
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ThinkingPart, ToolCallPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
+from pydantic_ai.models.openai import OpenAIChatModel
+from pydantic_ai.models.wrapper import WrapperModel
+from pydantic_ai.providers.openai import OpenAIProvider
 
 from agf_magics.catalog import Model, ModelFault, Offered, Request, model_of
 from agf_magics.values.value import Value
@@ -500,3 +503,68 @@ def test_an_address_that_is_given_hides_those_of_the_environment(monkeypatch: py
     before = Model("openai:m", "http://localhost:8000/v1").address
     monkeypatch.setenv("OPENAI_BASE_URL", "https://gateway.example/v1")
     assert Model("openai:m", "http://localhost:8000/v1").address == before == "openai:m http://localhost:8000/v1"
+
+
+# --- servers that always stream, or never ---
+
+
+def with_usage(raw: Raw, read: int, written: int) -> Raw:
+    """A stream with the tokens in each of its pieces."""
+    usage = {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
+    lines = []
+    for line in str(raw.body).split("\n\n"):
+        is_piece = line.startswith("data: {")
+        lines.append("data: " + json.dumps({**json.loads(line[6:]), "usage": usage}) if is_piece else line)
+    return Raw("\n\n".join(lines), headers=raw.headers)
+
+
+def test_a_server_that_only_streams_is_asked_once_from_the_second_request_on() -> None:
+    with ScriptedServer([with_usage(streamed("hello there"), 10, 5)]) as server:
+        model = Model("openai:scripted", server.url)
+        first = asyncio.run(model.ask(Request(HELLO)))
+        assert len(server.requests) == 2
+        assert first["usage"] == {"input": 20, "output": 10}, "both answers are paid for"
+        second = asyncio.run(model.ask(Request(HELLO)))
+        assert (second["text"], second["usage"]) == ("hello there", {"input": 10, "output": 5})
+        assert [bool(request.get("stream")) for request in server.requests] == [False, True, True]
+
+
+def test_a_server_that_never_streams_is_asked_once_from_the_second_request_on() -> None:
+    with ScriptedServer(["hello"]) as whole:
+        body = json.dumps(
+            {
+                "id": "1", "object": "chat.completion", "created": 0, "model": "m",
+                "choices": [
+                    {"index": 0, "message": {"content": "hello", "role": "assistant"}, "finish_reason": "stop"}
+                ],
+                "usage": {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15},
+            }
+        )  # fmt: skip
+        whole._script = [Raw(body, headers={"Content-Type": "application/json"})]
+        model = Model("openai:scripted", whole.url)
+        first = asyncio.run(model.ask(Request(HELLO), lambda delta: None))
+        assert (first["text"], first["usage"]) == ("hello", {"input": 20, "output": 10})
+        second = asyncio.run(model.ask(Request(HELLO), lambda delta: None))
+        assert (second["text"], second["usage"]) == ("hello", {"input": 10, "output": 5})
+        assert [bool(request.get("stream")) for request in whole.requests] == [True, False, False]
+
+
+def test_a_reply_without_numbers_of_tokens_has_no_price() -> None:
+    used = {"input": 0, "output": 0}
+    assert Model("openai:gpt-4o").price(used) is None  # type: ignore[arg-type]
+    assert Model("openai:gpt-4o").price({"input": 1, "output": 0}) is not None
+
+
+@pytest.mark.parametrize("status", [400, 401, 500])
+def test_a_key_of_the_users_model_object_is_masked(status: int) -> None:
+    key = "my-own-way-of-keys-1234"
+    with ScriptedServer([failing(status, f"no access for {key}")]) as server:
+        library_model = OpenAIChatModel("m", provider=OpenAIProvider(base_url=server.url, api_key=key))
+        with pytest.raises(ModelFault) as caught:
+            asyncio.run(model_of(library_model).ask(Request(HELLO)))
+        with pytest.raises(ModelFault) as wrapped:
+            asyncio.run(model_of(WrapperModel(library_model)).ask(Request(HELLO)))
+    for error in (caught.value, wrapped.value):
+        assert key not in str(error)
+        assert "no access for •••" in str(error)
+    assert caught.value.again == (status == 500)

@@ -18,6 +18,7 @@ import agf_magics as agf
 from agf_magics import DefinitionError
 from agf_magics.mcp.client.config_files import read_entry
 from agf_magics.mcp.client.connecting import Address, Command
+from agf_magics.mcp.client.environment import read_values
 from agf_magics.text.folder import notebook_folder
 from tests.mcp.servers import PROGRAMS, call, program, until
 
@@ -165,6 +166,12 @@ def test_a_value_of_a_file_is_written_as_in_the_file(tmp_path: Path) -> None:
         ('{"servers": {"quick": {"command": "x", "args": "-v"}}}', "args of 'quick' must be a list"),
         ('{"servers": {"quick": {"command": "x", "args": [null]}}}', "an argument of 'quick' must be a text"),
         ('{"servers": {"quick": {"command": "x", "env": {"T": null}}}}', "T of env of 'quick' must be a text"),
+        ('{"servers": {"quick": {"command": "${HOME}/x"}}}', r"command of 'quick' has the variable \${HOME}"),
+        (
+            '{"servers": {"quick": {"command": "x", "args": ["${HOME}/y"]}}}',
+            r"args of 'quick' has the variable \${HOME}",
+        ),
+        ('{"servers": {"quick": {"url": "https://h/${X:-y}"}}}', r"url of 'quick' has the variable \${X:-y}"),
         (None, "cannot be read"),
     ],
 )
@@ -197,3 +204,27 @@ def test_a_wrong_address_is_refused(address: str) -> None:
 def test_an_address_is_shown_without_its_keys(address: str, expected: str) -> None:
     target = Address(address)
     assert (target.text, target.line) == (expected, shlex.quote(expected))
+
+
+FILLED = [
+    ("${TOK:-none}", None, "none"),
+    ("${TOK:-none}", "", "none"),
+    ("${TOK:-none}", "set", "set"),
+    ("${TOK:-}", None, ""),
+    ("Bearer ${env:TOK:-a-b}!", None, "Bearer a-b!"),
+    ("${TOK}", "set", "set"),
+    ("$TOK", "set", "set"),
+    ("${TOK:+x}", "set", "${TOK:+x}"),
+]
+
+
+@pytest.mark.parametrize(("written", "value", "filled"), FILLED)
+def test_a_variable_may_have_a_default(
+    written: str, value: str | None, filled: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("TOK", raising=False)
+    if value is not None:
+        monkeypatch.setenv("TOK", value)
+    read, secrets = read_values("s", {"T": written})
+    assert read == {"T": filled}
+    assert secrets == (["set"] if filled == "set" else [])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import enum
 import pickle
 import subprocess
 import sys
@@ -251,3 +253,65 @@ def test_a_part_may_become_bytes_on_the_worker() -> None:
     assert buffers == [later]
     marks, data, *_ = pickle.loads(head, buffers=[program.pickled])
     assert (marks, pickle.loads(data[0])) == ("v", 1)
+
+
+# --- objects of the notebook's classes ---
+
+
+class Corner(Point):
+    pass
+
+
+class Colour(enum.Enum):
+    RED = 1
+
+
+@dataclasses.dataclass(frozen=True)
+class Pair:
+    first: Any
+    second: Any
+
+
+class Kind(type): ...
+
+
+class Special(metaclass=Kind): ...
+
+
+class Remade:
+    def __reduce__(self) -> Any:
+        return Remade, ()
+
+
+OBJECTS: list[Any] = [
+    Point(1),
+    Corner(2),
+    Colour.RED,
+    Pair(Point(1), [Colour.RED]),
+    Special(),
+    Remade(),
+    Odd("seven"),
+    Point,
+    Colour,
+    Pair(1, Point(2)).__eq__,
+    Pair(lambda: 5, Point(2)),
+    [Point(1), {"a": Corner(2)}],
+]
+
+
+def test_objects_of_own_classes_arrive_as_they_are() -> None:
+    arguments = [{"x": thing} for thing in OBJECTS for _ in range(2)]
+    marks, values, *_ = run_bare(lambda x: (type(x).__name__, x), arguments)
+    assert marks == "v" * len(arguments)
+    assert [name for name, _ in values] == [type(arguments_of["x"]).__name__ for arguments_of in arguments]
+    assert (values[0][1].x, values[2][1].x, values[4][1]) == (1, 2, Colour.RED)
+    assert isinstance(values[6][1].first, Point)
+
+
+def test_the_calls_of_a_chunk_have_one_class_for_their_objects() -> None:
+    program = Program(lambda x: id(type(x)))
+    data, sizes = program.dump_each([{"x": Corner(number)} for number in range(50)])
+    marks, packed, *_ = chunk.run(program.pickled, program.digest, data, sizes, {})
+    assert marks == "v" * 50
+    assert len({pickle.loads(pickled) for pickled in packed}) == 1
+    assert not sys.modules["_agf_chunk"].local.classes, "the classes are let go with the chunk"

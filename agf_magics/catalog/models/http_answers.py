@@ -16,7 +16,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
-from .http_repairs import CallNumbers, error_status, is_reply, repair_reply
+from .http_repairs import CallNumbers, TokenNumbers, error_status, is_reply, repair_reply
 from .reasoning import TAGS
 
 MOST_ANSWER = 64_000_000
@@ -52,6 +52,8 @@ class Heard:
     tags of reasoning from any place. None: it is another kind of reply."""
     calls: CallNumbers = field(default_factory=CallNumbers)
     """The numbers of the calls in a stream, repaired."""
+    tokens: TokenNumbers = field(default_factory=TokenNumbers)
+    """The numbers of tokens in the answer."""
 
 
 _heard: ContextVar[Heard | None] = ContextVar("heard", default=None)
@@ -168,7 +170,7 @@ def _read_whole(body: bytes, heard: Heard) -> tuple[int, bytes]:
     if not is_reply(reply):
         return 0, body
     heard.kind = "json"
-    is_wrong = repair_reply(reply, heard.calls, is_whole=True)
+    is_wrong = repair_reply(reply, heard.calls, is_whole=True, tokens=heard.tokens)
     heard.text = _text_of(reply)
     return 0, json.dumps(reply).encode() if is_wrong else body
 
@@ -220,7 +222,7 @@ def _line(line: bytes, heard: Heard) -> bytes:
         return line
     if not isinstance(event, dict):
         return line
-    is_wrong = repair_reply(event, heard.calls, is_whole=False)
+    is_wrong = repair_reply(event, heard.calls, is_whole=False, tokens=heard.tokens)
     if event.get("object") == "error" and "error" not in event:
         event = {"error": event}
         is_wrong = True

@@ -65,10 +65,18 @@ def is_reply(answer: Json) -> bool:
     )
 
 
-def repair_reply(reply: Json, calls: CallNumbers, *, is_whole: bool) -> bool:
+def repair_reply(
+    reply: Json, calls: CallNumbers, *, is_whole: bool, tokens: TokenNumbers | None = None
+) -> bool:
     """Repair the form of ``reply``, a reply or a piece of one. Returns whether it was wrong.
-    ``calls``: the numbers of the calls so far. ``is_whole``: whether it is a reply in one piece."""
-    wrong = [_repair_usage(holder) for holder in _holders(reply)]
+    ``calls``: the numbers of the calls so far. ``is_whole``: whether it is a reply in one piece.
+    ``tokens``: the numbers of tokens of the reply so far; None: they are not counted."""
+    wrong = list[bool]()
+    for holder in _holders(reply):
+        wrong.append(_repair_usage(holder))
+        usage = holder.get("usage")
+        if tokens is not None and isinstance(usage, dict) and not _NEEDED.keys().isdisjoint(holder):
+            wrong.append(tokens.subtract(usage))
     if is_whole and "choices" in reply:
         wrong.append(_repair_completion(reply))
     for choice in map(_mapping, _list_at(reply, "choices")):
@@ -141,19 +149,54 @@ class CallNumbers:
         return bool(function.get("name")) and number in self._has_arguments and not before
 
 
+class TokenNumbers:
+    """The numbers of tokens of a reply. Some servers send with each piece of a stream the numbers up
+    to this piece, and the library adds the numbers of all pieces."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[tuple[str, str], int] = {}
+        """The largest of each number so far, by the part of the usage and the name."""
+
+    def subtract(self, usage: Json) -> bool:
+        """Leave in ``usage`` what the earlier pieces did not count. Returns whether they had counted
+        any of it."""
+        has_counted = False
+        for part, numbers in [("", usage), *((key, _mapping(usage[key])) for key in usage)]:
+            for name, number in numbers.items():
+                if type(number) is not int or number <= 0:
+                    continue
+                before = self._numbers.get((part, name), 0)
+                self._numbers[part, name] = max(before, number)
+                if before:
+                    numbers[name] = max(number - before, 0)
+                    has_counted = True
+        return has_counted
+
+    def used(self) -> tuple[int, int]:
+        """The tokens of the input and of the output of the reply."""
+        both = (("prompt_tokens", "input_tokens"), ("completion_tokens", "output_tokens"))
+        read, written = (max(self._numbers.get(("", name), 0) for name in names) for names in both)
+        return read, written
+
+
 def _repair_call(call: Json) -> bool:
     """Repair a call of the Chat protocol in one piece."""
     function = _mapping(call.get("function"))
-    if call.get("type", "function") != "function":
+    if call.get("type") not in (None, "function"):
         return False
+    sent_id = call.get("id")
+    # Numbers, and a missing id, are told apart later, as in a stream.
+    id = sent_id if isinstance(sent_id, str) else "" if sent_id is None else json.dumps(sent_id)
+    has_wrong_head = call.get("type") is None or id != sent_id
+    call.update(type="function", id=id)
     name = function.get("name")
     arguments = function.get("arguments") or ""
     repaired = {
         "name": name if isinstance(name, str) else "",
         "arguments": arguments if isinstance(arguments, str) else json.dumps(arguments),
     }
-    if repaired == function:
-        return False
+    if all(function.get(name) == value for name, value in repaired.items()):
+        return has_wrong_head
     call["function"] = {**function, **repaired}
     return True
 

@@ -22,7 +22,7 @@ from ...text.suggestions import suggest
 from .connections import certificates_fault, environment_fault, server_of, socks_fault
 from .errors import CHOOSE, INSTALL, INSTALL_ALL, KEYS, explain_failure
 from .messages import Delta, Reply, Request, Tokens
-from .model_fault import ModelFault, fault
+from .model_fault import ModelFault, fault, mask_keys
 from .simulated import Simulated, simulated
 
 PROVIDERS = ("openai", "anthropic", "google", "ollama")
@@ -69,9 +69,9 @@ class Model:
         self._kept: dict[tuple[Loop, int], Any] = {}
         """The open connections of these models, kept between requests: a TLS context takes 28
         ms."""
-        self._in_one_piece: set[int] = set()
-        """The environments, which name the server, in which the model sent no stream although it
-        was asked for one."""
+        self._streams: dict[int, bool] = {}
+        """Whether the model always streams (True) or never (False), by the environment, which names
+        the server. A model that does as it is asked is not in it."""
 
     @property
     def address(self) -> str | None:
@@ -162,7 +162,7 @@ class Model:
         except ModelFault as error:
             if error.used is not None:
                 self._add_cost(error.used)
-            raise
+            failure = error
         except StepError:
             raise
         except Exception as error:  # from pydantic-ai, the provider's package, or the user's model
@@ -170,7 +170,7 @@ class Model:
                 error, self.name, _address(model) or self._base_url, bool(self._base_url)
             )
         # Raised outside of `except`, so that the request with the key is not its cause
-        raise failure
+        raise mask_keys(failure, _keys_of(model))
 
     def _add_cost(self, used: Tokens) -> None:
         """Add the price of a reply to its usage, if it is known."""
@@ -180,11 +180,13 @@ class Model:
 
     def price(self, used: Tokens) -> Decimal | None:
         """The price of a reply in US dollars; None: unknown, for example because ``base_url`` names
-        another server. An address in the environment counts as the provider's own, since it is
-        usually that of a gateway. The first call is slow unless the model was opened."""
+        another server, or because the server sent no numbers of tokens. An address in the environment
+        counts as the provider's own, since it is usually that of a gateway. The first call is slow
+        unless the model was opened."""
         from .prices import price
 
-        if self._base_url:
+        # A server that sends no numbers of tokens was paid all the same.
+        if self._base_url or not (used["input"] or used["output"]):
             return None
         with suppress(ModelFault):
             provider, model = _split(self.name, False)
@@ -198,12 +200,16 @@ class Model:
         from .requests import request_stream, request_whole
 
         environment = _environment()
-        if listen is None or environment in self._in_one_piece:
-            return await request_whole(model, request, self.name)
-        reply = await request_stream(model, request, self.name, listen)
-        if reply is None:
-            reply = await request_whole(model, request, self.name)
-            self._in_one_piece.add(environment)
+        asked = self._streams.get(environment, listen is not None)
+        if asked:
+            ignore: Callable[[Delta], None] = lambda delta: None  # noqa: E731
+            answer = request_stream(model, request, self.name, listen or ignore)
+        else:
+            answer = request_whole(model, request, self.name)
+        reply, has_streamed = await answer
+        if has_streamed != asked:
+            # Asked the other way, the model would be paid twice for each reply.
+            self._streams[environment] = has_streamed
         return reply
 
     def _check(self) -> None:
@@ -327,3 +333,15 @@ def _address(model: Any) -> str:
     with suppress(Exception):  # a user's own model
         return str(model.base_url or "")
     return ""
+
+
+def _keys_of(model: Any) -> set[str]:
+    """The keys in a model of pydantic-ai, or in the models that it wraps. A user's own model object
+    may have a key that is in no environment variable."""
+    keys = set[str]()
+    with suppress(Exception):  # a user's own model
+        for inner in (model, getattr(model, "wrapped", None), *getattr(model, "models", ())):
+            client = getattr(inner, "client", None)
+            for holder in (client, getattr(client, "_api_client", None)):
+                keys |= {str(getattr(holder, name, "")) for name in ("api_key", "auth_token")}
+    return keys

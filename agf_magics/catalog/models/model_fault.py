@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from ...text.diagnostics import Diagnostic, StepError
 from ...text.raised import cause_of, context_of
@@ -50,6 +51,20 @@ def fault(
     raised.again = again
     raised.after = after
     return raised
+
+
+def mask_keys(failure: ModelFault, keys: Iterable[str]) -> ModelFault:
+    """``failure`` with ``keys`` masked, which a server may send back."""
+    (diagnostic,) = failure.diagnostics
+    long = sorted((key for key in keys if len(key) >= 8), key=len, reverse=True)
+    message, hint = diagnostic.message, diagnostic.hint
+    for key in long:
+        message, hint = message.replace(key, MASK), hint and hint.replace(key, MASK)
+    if (message, hint) == (diagnostic.message, diagnostic.hint):
+        return failure
+    masked = ModelFault(replace(diagnostic, message=message, hint=hint))
+    masked.again, masked.after, masked.used = failure.again, failure.after, failure.used
+    return masked
 
 
 def causes(error: BaseException | None) -> Iterator[BaseException]:

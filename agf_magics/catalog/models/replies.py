@@ -20,6 +20,7 @@ from pydantic_ai.models import Model as Made
 
 from ...flow.sessions.session import read_json
 from ...values.value import Value
+from .answer_schemas import WRAPPED
 from .errors import breaks_off, filter_fault, server_failed
 from .http_answers import Heard
 from .messages import Reply, Request, Tokens, ToolCall
@@ -30,9 +31,6 @@ from .tool_names import ToolNames
 
 MOST_TOKENS = 10**12
 """The largest number of tokens of one request. A larger number is a server's mistake."""
-
-WRAPPED = "answer"
-"""The field of the object that wraps an answer that is no object: providers accept only objects."""
 
 _KEPT = (
     "kind",

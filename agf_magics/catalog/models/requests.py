@@ -20,9 +20,10 @@ from pydantic_ai.providers import infer_provider_class
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
 
-from .http_answers import hearing
+from .answer_schemas import wrap_schema
+from .http_answers import Heard, hearing
 from .messages import Delta, ModelMessage, Reply, Request, UserMessage
-from .replies import WRAPPED, Response, read_reply
+from .replies import Response, read_reply
 from .sendable import sendable
 from .streams import Sent, stream_reply
 from .tool_names import ToolNames
@@ -73,8 +74,9 @@ async def hold_open(model: LibraryModel) -> AsyncGenerator[None]:
 running_loop = asyncio.get_running_loop  # this is the only module of the room that uses asyncio
 
 
-async def request_whole(model: LibraryModel, request: Request, name: str) -> Reply:
-    """The reply in one piece. ``name``: the name of the model, for messages."""
+async def request_whole(model: LibraryModel, request: Request, name: str) -> tuple[Reply, bool]:
+    """The reply in one piece, and whether the server only streams: then it was asked again for a
+    stream. ``name``: the name of the model, for messages."""
     sent, names = _translate(model, request)
     with hearing() as heard:
         try:
@@ -92,21 +94,31 @@ async def request_whole(model: LibraryModel, request: Request, name: str) -> Rep
             response = await _stream_silently(sent, name)
             if response is None:
                 raise
-            return read_reply(response, request, names)
-    return read_reply(Response(reply, model, name, heard), request, names)
+            return _with_discarded(read_reply(response, request, names), heard), True
+    return read_reply(Response(reply, model, name, heard), request, names), False
+
+
+def _with_discarded(reply: Reply, heard: Heard) -> Reply:
+    """``reply`` with the tokens of the answer before it, which could not be read and is paid for all
+    the same (decision D130)."""
+    read, written = heard.tokens.used()
+    reply["usage"]["input"] += read
+    reply["usage"]["output"] += written
+    return reply
 
 
 async def request_stream(
     model: LibraryModel, request: Request, name: str, listen: Callable[[Delta], None]
-) -> Reply | None:
-    """The reply, of which ``listen`` gets each part when it arrives; None: the model sends no
-    streams. ``name``: the name of the model, for messages."""
+) -> tuple[Reply, bool]:
+    """The reply, of which ``listen`` gets each part when it arrives, and whether the model streams: if
+    it does not, it was asked again. ``name``: the name of the model, for messages."""
     sent, names = _translate(model, request)
     with hearing() as heard:
         reply = await stream_reply(sent, heard, listen)
     if reply is None:
-        return None
-    return read_reply(Response(reply, model, name, heard, streamed=True), request, names)
+        whole, _ = await request_whole(model, request, name)
+        return _with_discarded(whole, heard), False
+    return read_reply(Response(reply, model, name, heard, streamed=True), request, names), True
 
 
 def _translate(model: LibraryModel, request: Request) -> tuple[Sent, ToolNames]:
@@ -144,7 +156,7 @@ def _parameters(model: LibraryModel, request: Request, names: ToolNames) -> Mode
     ]
     if request.schema is None:
         return ModelRequestParameters(function_tools=tools)
-    schema = _wrap_schema(request.schema)
+    schema = wrap_schema(request.schema)
     profile = _profile(model)
     is_native = profile.get("supports_json_schema_output")
     if is_native and (not tools or model.system in _NATIVE_WITH_TOOLS):
@@ -171,15 +183,6 @@ def _profile(model: LibraryModel) -> Mapping[str, Any]:
     with suppress(NotImplementedError):  # the model wraps several models
         return model.profile
     return {}
-
-
-def _wrap_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """``schema`` as the schema of an object."""
-    plain = {name: value for name, value in schema.items() if name != "$schema"}
-    if plain.get("type") == "object":
-        return plain
-    defs = {"$defs": plain.pop("$defs")} if "$defs" in plain else {}
-    return {"type": "object", "properties": {WRAPPED: plain}, "required": [WRAPPED], **defs}
 
 
 def _settings(model: LibraryModel, request: Request, tools: bool) -> ModelSettings:

@@ -20,6 +20,7 @@ from ...text.suggestions import suggest
 from ...text.yaml.nodes import Fields, plain
 from ...text.yaml.reader import documents
 from .connecting import Address, Command
+from .environment import NAMED_IN_FILE
 
 LISTS = ("mcpServers", "servers")
 """The keys of the mapping of servers. The first of them that a file has counts."""
@@ -85,6 +86,12 @@ def _target(entry: Mapping[str, Any], node: Fields, name: str) -> Command | Addr
         if "${input:" in str(value) or "${workspaceFolder" in str(value):
             hint = "write $NAME for an environment variable"
             message = f"{key} of {name!r} has a variable that only VS Code fills"
+            raise _wrong(message, node.fields[key].span, hint)
+    for key in ("command", "args", "url"):
+        # The words of a command and an address are shown, so they have no values of variables.
+        if named := NAMED_IN_FILE.search(str(entry.get(key))):
+            hint = "write its value; variables are filled in env and headers"
+            message = f"{key} of {name!r} has the variable {named[0]}, which is not filled there"
             raise _wrong(message, node.fields[key].span, hint)
     if isinstance(entry.get("url"), str):
         return Address(entry["url"], texts("headers"))

@@ -14,8 +14,13 @@ from collections.abc import Mapping
 
 from ...text.diagnostics import DefinitionError, Diagnostic
 
-_NAMED = re.compile(r"\$(?:\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)\}|([A-Za-z_][A-Za-z0-9_]*))")
-"""A name of a variable: ``$NAME``, ``${NAME}``, or ``${env:NAME}``, as other programs write it."""
+_NAMED = re.compile(
+    r"\$(?:\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^{}]*))?\}|([A-Za-z_][A-Za-z0-9_]*))"
+)
+"""A name of a variable: ``$NAME``, ``${NAME}``, or, as other programs write it, ``${env:NAME}`` and
+``${NAME:-default}``."""
+NAMED_IN_FILE = re.compile(r"\$\{[^{}]*\}")
+"""A variable in any part of an entry of a file."""
 _SECRET_NAME = re.compile(r"(?i)token|secret|password|passwd|api.?key|authorization|credential")
 _SECRET_VALUE = re.compile(
     r"(?i)^(?:bearer |basic )?(?:sk|pk|ghp|gho|xox[a-z]|glpat|eyJ)[-_A-Za-z0-9.]{12,}$"
@@ -32,8 +37,10 @@ def read_values(owner: str, values: Mapping[str, str]) -> tuple[dict[str, str], 
     secrets: list[str] = []
 
     def read(match: re.Match[str]) -> str:
-        name = match[1] or match[2]
+        name = match[1] or match[3]
         value = os.environ.get(name)
+        if match[2] is not None and not value:
+            return match[2]
         if value is None:
             message = f"{owner} needs the environment variable {name!r}, which is not set"
             hint = (

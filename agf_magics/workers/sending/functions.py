@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import importlib
 import io
 import operator
 import pickle
@@ -120,7 +121,7 @@ class Pickles:
         self._modules, self._reduce = modules, reduce
         self.file = io.BytesIO()
         self.sizes = list[int]()
-        self._pickler = ByName(self.file, 5)
+        self._pickler: ByName = ByName(self.file, 5)
         self._pickler.own, self._pickler.reduce = {"__main__", *modules}, reduce
 
     def add(self, value: Any) -> None:
@@ -132,9 +133,41 @@ class Pickles:
         except Exception:
             self.file.seek(start)
             self.file.truncate()
+            if type(self._pickler) is ByName:
+                # The values of the other calls are of the same kind.
+                pickler = _WithClasses(self.file, 5)
+                pickler.own, pickler.reduce = self._pickler.own, self._reduce
+                pickler.modules = self._modules
+                self._pickler = pickler
+                self.add(value)
+                return
             asks = asking(by_value_pickler(), self._reduce)
             self.file.write(dumped_by_value(value, self._modules, asks))
         self.sizes.append(self.file.tell() - start)
+
+
+class _WithClasses(ByName):
+    """Plain pickle in which a class of the notebook is a pickle of its own, which is made once for all
+    calls of a chunk: it takes twenty times as long as an object of the class."""
+
+    modules: Sequence[str] = ()
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._classes = dict[type, bytes]()
+
+    def reducer_override(self, thing: Any) -> Any:
+        if isinstance(thing, type) and thing.__module__ in self.own:
+            if thing not in self._classes:
+                self._classes[thing] = dumped_by_value(thing, self.modules)
+            return _CLASS_OF, (self._classes[thing],)
+        if type(thing).__module__ in self.own:
+            return self.reduce(thing)
+        return super().reducer_override(thing)
+
+
+_CLASS_OF = Later(operator.attrgetter("class_of"), Later(importlib.import_module, "_agf_chunk"))
+"""On a worker, the function `chunk._class_of`."""
 
 
 def asking(pickler: Any, reduce: Callable[[Any], Any]) -> Any:
