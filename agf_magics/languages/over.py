@@ -129,8 +129,8 @@ def _input(span: Span, terms: OverTerms) -> Computed:
             return inputs
         return {name: inputs[name] for name in terms.only if name in inputs}
 
-    # By the name of each input, a secret is followed back to its field or its column (decision
-    # D26), and the rest of the table is stored.
+    # By the name of each input, a secret is followed back to its field or its column, and
+    # the rest of the table is stored.
     columns = _columns_of_inputs(terms)
     refs = (
         *(Ref((name,), into=name) for name in terms.same),

@@ -14,7 +14,7 @@ import pyarrow
 import pytest
 
 from agf_magics.text.length import ATOMS
-from agf_magics.values.tables.first_rows import LONGEST_CELL, FrameSize, first_rows, frame_size, is_frame
+from agf_magics.values.tables.first_rows import LONGEST_SHOWN, FrameSize, first_rows, frame_size, is_frame
 
 MOST = 200
 
@@ -74,7 +74,7 @@ FRAMES: dict[str, tuple[Any, Any]] = {
     "a list": (polars.DataFrame({"a": [[1, 2]]}), [{"a": "<list>"}, "⟨DataFrame 1 × 1⟩"]),
     "a date": (pyarrow.table({"a": [datetime.date(2026, 1, 2)]}), [{"a": "2026-01-02"}, "⟨Table 1 × 1⟩"]),
     "a decimal": (pyarrow.table({"a": [decimal.Decimal("1.5")]}), [{"a": "<Decimal>"}, "⟨Table 1 × 1⟩"]),
-    "a long text": (table(a=["x" * 999]), [{"a": "x" * LONGEST_CELL + "…"}, "⟨DataFrame 1 × 1⟩"]),
+    "a long text": (table(a=["x" * 999]), [{"a": "x" * LONGEST_SHOWN + "…"}, "⟨DataFrame 1 × 1⟩"]),
     "a series": (pandas.Series([1, 2], name="kg"), [{"kg": 1}, {"kg": 2}, "⟨Series 2⟩"]),
     "a series with an index": (
         table(a=["x", "y", "x"])["a"].value_counts(),

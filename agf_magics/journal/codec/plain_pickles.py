@@ -10,20 +10,20 @@ import pickletools
 
 from .parted import PLAIN
 
-MOST_INSTRUCTIONS = 50_000
+MOST_PLAIN = 50_000
 """The largest number of instructions of a pickle that are read."""
 
 
 def is_plain_pickle(data: bytes) -> bool:
     """Whether all names in the pickle ``data`` are those of packages in `PLAIN`; False for a pickle
-    of more than `MOST_INSTRUCTIONS` instructions."""
+    of more than `MOST_PLAIN` instructions."""
     memo: dict[int, str] = {}
     texts = ["", ""]  # the last two texts: the module and the name of an object
     count = 0
     try:
         for opcode, argument, _ in pickletools.genops(data):
             count += 1
-            if count > MOST_INSTRUCTIONS:
+            if count > MOST_PLAIN:
                 return False
             if opcode.name == "GLOBAL":
                 texts = str(argument).split(" ", 1)

@@ -20,7 +20,7 @@ from ...values.value import Value
 ARGUMENTS = "arguments"
 """The name of the variable, unless a person gives another one."""
 
-MOST_NAMED = 5
+MOST_PARTIAL = 5
 """The most arguments that are named because only their first rows are known."""
 
 
@@ -66,7 +66,7 @@ def _note(arguments: Value) -> str:
     note = "some of the arguments are only previews: a secret, or a value that is not JSON"
     frames = [key for key, value in fields_of(arguments).items() if frame_size(value) is not None]
     if frames:
-        named = " and ".join(line(repr(key), 60) for key in frames[:MOST_NAMED])
+        named = " and ".join(line(repr(key), 60) for key in frames[:MOST_PARTIAL])
         note += f"; of {named}, the variable has the first rows as a list"
     return note
 

@@ -27,7 +27,7 @@ MOST_ROWS = 20
 """The largest number of rows of a frame that are shown."""
 MOST_COLUMNS = 12
 """The largest number of columns of a frame that are shown, its index included."""
-LONGEST_CELL = 200
+LONGEST_SHOWN = 200
 """The number of characters of a cell that are shown."""
 LONGEST_NAME = 100
 """The number of characters of a column's name that are shown."""
@@ -160,7 +160,7 @@ def _shown_cell(value: Value, show: Callable[[Value], Value]) -> Value:
     if type(value) in (list, dict):
         value = json.dumps(value, ensure_ascii=False)
     if type(value) is str:
-        return value if len(value) <= LONGEST_CELL else f"{value[:LONGEST_CELL]}…"
+        return value if len(value) <= LONGEST_SHOWN else f"{value[:LONGEST_SHOWN]}…"
     return show(value)
 
 
