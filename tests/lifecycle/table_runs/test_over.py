@@ -15,6 +15,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -792,3 +793,28 @@ def test_a_run_whose_row_is_not_written_yet_is_not_deleted(tmp_path: Path) -> No
     assert RowRecords(store, ROOM, "rows.do", 3).lacking == [0, 1, 2]
     with pytest.raises(JournalError):
         RowRecords(store, 2 * ROOM, "rows.do", 3)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"map": "ab"}, "map is "),
+        ({"map": {"n": ["q"]}}, "map is "),
+        ({"yes": "no"}, "yes is True or False"),
+        ({"seed": "x"}, "seed is a whole number"),
+    ],
+)
+def test_wrong_options_of_a_table_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        agf.Over(table=ROWS, **options)
+
+
+def test_a_seed_may_be_a_number_of_numpy(registry: agf.Registry) -> None:
+    seed = np.int64(3)
+    chosen = [
+        [row["n"] for row in over(registry, agf.Over(table=ROWS, sample=3, seed=given)).table] for given in (3, seed)
+    ]
+    assert chosen[0] == chosen[1]
+    run = over(registry, ROWS)
+    agf.score_over(run, lambda output: 1.0, seed=seed, registry=registry)
+    assert "seed 3" in repr(run.table) or run.table.added
