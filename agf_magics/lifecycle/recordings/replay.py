@@ -402,7 +402,7 @@ class Replay:
         nearest = self._nearest(asked, arguments)
         message = f"{self.name} has no call of {asked.kind} {asked.name!r} with these arguments"
         hint = f"record the run again; {CALL_IT}"
-        if self._key_of(asked) in self._keys:
+        if self._key_of(asked)[0] in self._keys:
             message = message.replace("has no call", "has no more calls")
             hint = f"a recorded call answers once; {hint}"
         elif asked.contents == "":
