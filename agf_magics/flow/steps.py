@@ -133,6 +133,9 @@ class Each(Step):
     first: int = 0
     """The number of elements after which a person is asked whether the others shall run, if the
     price of the first ones is known; 0: nobody is asked."""
+    number_of: Callable[[int], int] | None = None
+    """The number by which a person knows an element; None: its place. A run over a table may have
+    some of its rows."""
 
 
 @data

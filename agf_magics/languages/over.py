@@ -200,6 +200,7 @@ def _flow(source: Source, terms: OverTerms) -> Flow:
         failing=FailurePolicy("continue"),
         scope=False,
         first=terms.first,
+        number_of=terms.number_of,
         target=_OUTCOMES,
     )
     return Flow(

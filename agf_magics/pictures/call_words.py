@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from ..flow.progress.rows import Key, Row
 from ..flow.step_path import StepPath
-from ..flow.steps import Repeat
+from ..flow.steps import Each, Repeat
 from ..text.diagnostics import StepError
 from .plain import line
 from .value_line import value_line
@@ -36,6 +36,7 @@ def call_words(
             continue
         is_shown = key == within[: len(key)]
         name = _name(row) if row is not None and not is_shown else ""
+        numbers = known_numbers(row, numbers)
         counted = "".join(f"#{number}" for number in numbers)
         words.append(f"{name} {counted}".strip())
     return line(" · ".join(filter(None, words)), 120)
@@ -62,7 +63,9 @@ def place_words(rows: Mapping[Key, Row], error: StepError) -> str:
             names.insert(0, _name(row) if row.name == row.word else row.name)
             noun = "element" if row.many else "iteration"
             # A step that may run again is mostly in its first round, which says nothing.
-            counted += [f"{noun} {number:,}" for number in numbers if row.many or number]
+            counted += [
+                f"{noun} {number:,}" for number in known_numbers(row, numbers) if row.many or number
+            ]
     if not names:
         return ""
     if error.element is not None and counted:
@@ -81,6 +84,14 @@ def name_place(rows: Mapping[Key, Row], error: BaseException | None) -> None:
     """Let the text of an error name its step and its element."""
     if isinstance(error, StepError) and error.path is not None and not error.place_words:
         error.place_words = place_words(rows, error)
+
+
+def known_numbers(row: Row | None, numbers: list[int]) -> list[int]:
+    """The numbers by which a person knows the elements of a step."""
+    around = row.around.step if row is not None and row.around is not None else None
+    if isinstance(around, Each) and around.number_of is not None:
+        return [*map(around.number_of, numbers)]
+    return numbers
 
 
 def _name(row: Row) -> str:

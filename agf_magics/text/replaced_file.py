@@ -31,6 +31,10 @@ def replaced_file(path: Path) -> Iterator[TextIO]:
         if target.exists():
             shutil.copymode(target, part)
         os.replace(part, target)
+    except OSError as error:
+        if error.filename == str(part):  # a name that the person has not written
+            error.filename = str(path)
+        raise
     finally:
         if not is_other:
             with contextlib.suppress(OSError):

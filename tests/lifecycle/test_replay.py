@@ -128,6 +128,26 @@ def test_a_missing_call_is_never_dropped_and_names_the_nearest_one() -> None:
     assert sorted(shop.asked) == ["fig", "pear"]  # the elements begin on two threads
 
 
+def test_a_call_that_was_recorded_once_is_answered_once() -> None:
+    shop = Shop()
+    path = recorded(shop, "fig")
+    with agf.replay(path):
+        shop.run("fig")
+        again = shop.run("fig", raises=False)
+    assert again.error.code == "replay.missing"
+    assert "has no more calls of tool 'price' with these arguments" in str(again.error)
+
+
+def test_the_end_of_a_replay_waits_for_runs_in_the_background() -> None:
+    shop = Shop()
+    agf.define(FRUITS.replace("pipeline: fruits", "pipeline: behind"), registry=shop.registry)
+    with agf.replay("new.agf", missing="record"):
+        first = agf.start("behind", {"words": ["fig"]}, registry=shop.registry)
+    with agf.replay("new.agf", strict=True):
+        again = agf.start("behind", {"words": ["fig"]}, registry=shop.registry)
+    assert (first.output, again.output, shop.asked) == ([7.0], [7.0], ["fig"])
+
+
 def test_a_recording_of_another_definition_says_whose_it_is() -> None:
     shop = Shop()
     path = recorded(shop, "fig")

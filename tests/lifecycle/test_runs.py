@@ -348,3 +348,31 @@ def test_all_steps_of_a_run_that_ended_well_have_ended() -> None:
     run = agf.run(textwrap.dedent(text), {"pin": "42"}, registry=registry)
     past = agf.runs(run.run_id)
     assert (past.status, {row["status"] for row in past.trace}) == ("ok", {"ok"})
+
+
+def test_a_list_without_runs_says_how_many_there_are_else() -> None:
+    registry = agf.Registry()
+    assert "starts one" in repr(agf.runs())
+    flow = agf.define("pipeline: one\nsteps: [{transform: {value: '1'}}]", registry=registry)
+    agf.run(flow, registry=registry)
+    for runs in (agf.runs(status="waiting"), agf.runs(flow="other"), agf.runs().waiting):
+        assert (len(runs), repr(runs)) == (0, "none of 1 run fits: agf.runs() has all")
+    assert len(agf.runs(flow=flow)) == 1
+
+
+@pytest.mark.parametrize("name", ["flow", "text"])
+def test_a_filter_that_is_no_text_is_refused(name: str) -> None:
+    with pytest.raises(agf.DefinitionError, match=f"{name} is a text, not a number"):
+        agf.runs(**{name: 5})
+
+
+def test_an_error_of_a_file_names_the_file_that_was_written() -> None:
+    run = agf.run("pipeline: one\nsteps: [{transform: {value: '1'}}]", registry=agf.Registry())
+    for write, name in (
+        (agf.runs(run.run_id).export, "missing/run.json"),
+        (lambda path: agf.report(run, path), "missing/run.html"),
+        (agf.context("saved").save, "missing/saved.jsonl"),
+    ):
+        with pytest.raises(FileNotFoundError) as caught:
+            write(name)
+        assert caught.value.filename == name

@@ -15,6 +15,7 @@ import re
 from typing import Any, Literal, NamedTuple
 
 from ...compat.imports import for_the_person
+from ...text.diagnostics import AgfError
 from ...text.length import ATOMS, weigh
 from ...text.raised import describe_exception
 from ...values.opaque import describe_array, describe_scalar, fields_of
@@ -234,6 +235,8 @@ def decode_value(form: str, data: str | bytes | None) -> Value:
                 return pickle.loads(data)
     except (KeyboardInterrupt, SystemExit):
         raise
+    except AgfError as error:  # it tells in its own words what the reader must know
+        raise DecodeError(error.diagnostic.message) from error
     except BaseException as error:
         raise DecodeError(describe_exception(error, longest=300)) from None
     raise DecodeError("it was not stored")

@@ -346,11 +346,16 @@ def _essences(record: Record) -> tuple[Essence | None, Essence | None]:
 
 
 def _costs(side: _Side) -> dict[_Step, Decimal]:
-    """The estimated cost of the models of each step in US dollars, where the prices are known."""
+    """The estimated cost of the models of each step in US dollars, where all prices are known."""
     costs = defaultdict[_Step, Decimal](Decimal)
+    unknown = set[_Step]()
     for reply in uses(side.run.records()):
-        costs[side.step_of(reply.at)] += reply.cost or 0
-    return costs
+        step = side.step_of(reply.at)
+        if reply.cost is None:
+            unknown.add(step)
+        else:
+            costs[step] += reply.cost
+    return {step: cost for step, cost in costs.items() if step not in unknown}
 
 
 def _ended_calls(run: ComparedRun) -> Iterator[Record]:

@@ -8,6 +8,7 @@ from decimal import Decimal
 from functools import cache, lru_cache, partial
 from typing import Any, NamedTuple
 
+from ...flow.flow import Flow
 from ...flow.progress.run_line import STATUS_WORDS, RunLine
 from ...journal import deletion
 from ...journal import runs as queries
@@ -22,6 +23,7 @@ from ...settings.settings import current
 from ...text.diagnostics import DefinitionError, refused
 from ...text.giving_up import note_given_up
 from ...text.names import same_name
+from ...values.value import type_name
 from ..runs.live import live, started_at
 from ..runs.run import Run
 from ..runs.trace import Trace
@@ -36,6 +38,9 @@ from .start_texts import is_in, start_text_here, start_texts_of
 
 class Runs(tuple[RunLine, ...]):
     """A list of runs, the latest first; ``to_pandas()`` gives a DataFrame."""
+
+    among: int = 0
+    """The number of runs from which these were chosen."""
 
     def to_pandas(self) -> Any:
         """A pandas DataFrame with one row per run. Raises ImportError without pandas."""
@@ -58,28 +63,36 @@ class Runs(tuple[RunLine, ...]):
     @property
     def interrupted(self) -> Runs:
         """The runs whose process ended before them. `resume` resumes them."""
-        return Runs(run for run in self if run.status == "interrupted")
+        return self._with_status("interrupted")
 
     @property
     def waiting(self) -> Runs:
         """The runs that wait for an answer."""
-        return Runs(run for run in self if run.status == "waiting")
+        return self._with_status("waiting")
+
+    def _with_status(self, status: str) -> Runs:
+        chosen = Runs(run for run in self if run.status == status)
+        chosen.among = max(len(self), self.among)
+        return chosen
+
+    def _page(self) -> dict[str, str]:
+        """The table of these runs, by MIME type; if there are none, how many there are else."""
+        from ...pictures.pages.run_list import ALL, PageOfRuns, runs_page
+
+        none = f"none of {counted(self.among, 'run')} fits: agf.runs() has all"
+        return runs_page([*map(openable, self)], PageOfRuns(empty=none) if self.among else ALL)
 
     def _repr_html_(self) -> str:
-        from ...pictures.pages.run_list import runs_page
-
-        return untypeset(runs_page([*map(openable, self)])["text/html"])
+        return untypeset(self._page()["text/html"])
 
     def __repr__(self) -> str:
-        from ...pictures.pages.run_list import runs_page
-
-        return runs_page([*map(openable, self)])["text/plain"]
+        return self._page()["text/plain"]
 
 
 def runs(
     run_id: str | None = None,
     *,
-    flow: str | None = None,
+    flow: str | Flow | None = None,
     status: str | None = None,
     since: str | date | timedelta | None = None,
     text: str | None = None,
@@ -90,7 +103,7 @@ def runs(
 
     - ``run_id``: the id of a run, the name of a flow, which means its last run, or an unambiguous
       beginning of an id. Default None: all runs, the latest first.
-    - ``flow``: the name of a flow, of which all runs are returned. Default None: of all flows.
+    - ``flow``: a flow or its name, of which all runs are returned. Default None: of all flows.
     - ``status``: ``"ok"``, ``"error"`` or ``"failed"``, which are the same, ``"cancelled"``,
       ``"waiting"``, ``"running"``, ``"interrupted"`` or ``"damaged"``: only runs with it; or
       ``"dropped"``: only runs that dropped elements. Default None: all.
@@ -102,13 +115,18 @@ def runs(
     Returns a `Run` if the run is live, and a `PastRun` if it is in the journal; without ``run_id`` a
     table of runs. Raises DefinitionError if the journal cannot be read or has no such run.
     """
+    flow = flow.name if isinstance(flow, Flow) else flow
+    filters = {"flow": flow, "status": status, "since": since, "text": text}
     if run_id is not None:
-        filters = {"flow": flow, "status": status, "since": since, "text": text}
         if any(value is not None for value in filters.values()):
             message = "runs takes the name of one run or filters of a list, not both"
             hint = f"write agf.runs(flow={flow or run_id!r})"
             raise refused("journal.unknown-run", message, hint)
         return find_named(run_id)
+    for name in ("flow", "text"):
+        if not isinstance(filters[name], str | None):
+            message = f"{name} is a text, not {type_name(filters[name])}"
+            raise refused("journal.filter", message, f"write agf.runs({name}='…')")
     unjournaled = {run.run_id: run for run in live if run.journal is None}
     heads = journaled_runs()
     starts = start_texts_of(head.run_id for head in heads)
@@ -117,7 +135,9 @@ def runs(
         *(_line(head, starts.get(head.run_id, StartText())) for head in heads),
     ]
     selected = filter(_selection(flow, status, since, text).fits, map(_present, lines))
-    return Runs(sorted(selected, key=lambda line: line.started, reverse=True))
+    found = Runs(sorted(selected, key=lambda line: line.started, reverse=True))
+    found.among = len(lines)
+    return found
 
 
 class Selection(NamedTuple):

@@ -156,7 +156,7 @@ def find_step(rows: Iterable[Key], step: str, where: str) -> Key:
     """The key of the row with the id ``step``. Raises DefinitionError."""
     keys = {"/".join(key): key for key in rows}
     if step not in keys:
-        hint = suggest(step, keys, "steps") or "run.steps has the ids of all steps"
+        hint = suggest(str(step), keys, "steps") or "run.steps has the ids of all steps"
         raise refused("journal.unknown-step", f"{where} has no step {step!r}", hint)
     return keys[step]
 

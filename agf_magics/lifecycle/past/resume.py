@@ -39,7 +39,7 @@ from ...journal.runs import RunHead, RunRow, changed_objects, records
 from ...limits.grants import granted
 from ...limits.limits import Limits, limits_of_run
 from ...settings.settings import current
-from ...text.diagnostics import Diagnostic, refused
+from ...text.diagnostics import AgfError, Diagnostic, refused
 from ...text.folder import notebook_folder
 from ...values.value import Value, type_name
 from ..input.fields import fields_of, settle_input
@@ -282,11 +282,13 @@ def _unreadable(run_id: str) -> Iterator[None]:
     try:
         yield
     except DecodeError as error:
-        hint = None
+        code, hint = "journal.unreadable", None
+        if isinstance(error.__cause__, AgfError):  # the file of a table has changed
+            code, hint = error.__cause__.code, error.__cause__.diagnostic.hint
         if isinstance(error, SignatureError):
             hint = "trust it only if you know who wrote it: --trust (in Python: trust=True)"
         message = f"run {run_id!r} cannot be resumed: {error}"
-        raise refused("journal.unreadable", message, hint) from None
+        raise refused(code, message, hint) from None
 
 
 def _manifest(row: RunRow, trust: bool) -> Manifest:

@@ -44,6 +44,8 @@ from ...settings.settings import current
 from ...text.diagnostics import DefinitionError, Diagnostic, StepError
 from ...text.files import read_file
 from ...values.value import Value
+from ..runs.live import live
+from ..runs.run import state_of
 from .masked_calls import fits, has_placeholder, masked_line
 from .recording import (
     COMPARED,
@@ -152,6 +154,8 @@ class Replay:
             for call in calls
         )
         """Whether a model has passed a secret to a tool. A replay never learns that secret."""
+        self._keys = frozenset(self._calls)
+        """The keys of all recorded calls, also of those that runs have taken."""
         self._not_compared: list[str] = []
         """The calls that were made and not recorded, because none would be found again."""
         self._made_lines: list[tuple[Line, Secrets]] = []
@@ -398,7 +402,10 @@ class Replay:
         nearest = self._nearest(asked, arguments)
         message = f"{self.name} has no call of {asked.kind} {asked.name!r} with these arguments"
         hint = f"record the run again; {CALL_IT}"
-        if asked.contents == "":
+        if self._key_of(asked)[0] in self._keys:
+            message = message.replace("has no call", "has no more calls")
+            hint = f"a recorded call answers once; {hint}"
+        elif asked.contents == "":
             hint = f"its arguments cannot be compared; {COMPARED}"
         elif nearest is not None and asked.contents is not None and nearest.arguments == arguments:
             hint = (
@@ -456,7 +463,8 @@ def replay(
     strict: bool = False,
 ) -> Iterator[Replay]:
     """A context in which runs take the outcomes of their calls from a recording: no model is asked
-    and no tool is called. The runs are not journaled.
+    and no tool is called. The runs are not journaled. At its end, it waits for the runs that were
+    started in the background in it.
 
     Parameters:
 
@@ -478,6 +486,9 @@ def replay(
     token = replaying.set(recording)
     try:
         yield recording
+        for run in live.running:
+            if run.background and state_of(run).options.recording is recording:
+                run.wait()
     finally:
         replaying.reset(token)
         # Written even after a failure, because the calls that were made are paid for.

@@ -11,6 +11,7 @@ import inspect
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
+from operator import index
 from typing import Any
 
 from ...catalog import Registry, default
@@ -66,6 +67,7 @@ def score_over(
     """
     table = table_of(run)
     registry = default(registry)
+    seed = index(seed) if seed is not None else None  # it may be a number of NumPy
     rows = list(table.rows())
     if against is not None:
         check_column(against, table)

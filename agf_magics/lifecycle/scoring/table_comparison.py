@@ -126,7 +126,7 @@ class TableComparison:
         tokens = _sums(tables, "tokens")
         if any(tokens):
             rows.append(("tokens", *(f"{count:,}" for count in tokens)))
-            rows.append(("cost", *(f"${cost:,.4g}" for cost in _sums(tables, "cost"))))
+            rows.append(("cost", *map(_cost_text, tables)))
         return ("", *self.runs), tuple(rows)
 
     @property
@@ -278,6 +278,15 @@ def _match_rows(first: RowTable, other: RowTable, key: str | None) -> list[RowPa
 def _sums(tables: Sequence[Sequence[TableRow]], amount: str) -> list[float]:
     """The sum of an amount of all rows, for each of these tables."""
     return [sum(getattr(row, amount) or 0 for row in rows) for rows in tables]
+
+
+def _cost_text(rows: Sequence[TableRow]) -> str:
+    """The cost of all rows, as far as the prices of their models are known."""
+    unpriced = sum(1 for row in rows if row.tokens and row.cost is None)
+    known = f"${sum(row.cost or 0 for row in rows):,.4g}"
+    if not unpriced:
+        return known
+    return "unknown" if unpriced == sum(1 for row in rows if row.tokens) else f"at least {known}"
 
 
 def _rows_by_key(table: RowTable, key: str | None) -> dict[tuple[str, int], tuple[int, TableRow]]:

@@ -78,10 +78,26 @@ class Over:
             count = getattr(self, name)
             if count is not None and (type(count) is not int or count < 1):
                 raise ValueError(f"{name} is a whole number of at least 1, not {count!r}")
+        if not isinstance(self.yes, bool):
+            raise ValueError(f"yes is True or False, not {self.yes!r}")
+        if not _is_map(self.map):
+            raise ValueError(f"map is {{'INPUT': 'COLUMN'}}, not {self.map!r}")
+        if self.seed is not None:
+            try:  # it may be a number of NumPy
+                object.__setattr__(self, "seed", index(self.seed))
+            except TypeError:
+                raise ValueError(f"seed is a whole number, not {self.seed!r}") from None
         for name in ("numbers", "names"):
             numbers = getattr(self, name)
             if numbers is not None:
                 object.__setattr__(self, name, _row_numbers(name, numbers))
+
+
+def _is_map(value: object) -> bool:
+    """Whether ``value`` gives the names of columns by the names of inputs."""
+    return isinstance(value, Mapping) and all(
+        isinstance(name, str) for pair in value.items() for name in pair
+    )
 
 
 def _row_numbers(name: str, numbers: Sequence[int]) -> Sequence[int]:

@@ -68,6 +68,7 @@ class HistoryMagics(NotebookMagics):
                     self.notebook.wait(run)
         delete_runs(parsed)
         if word is not None:
+            refuse_filters(parsed, word)
             return show_run(parsed, word)
         check_run_given(parsed)
         if not {"--cancel", "--delete", "--prune"} & parsed.tokens.keys():
@@ -206,6 +207,25 @@ def show_run(parsed: ParsedLine, word: Token) -> Any:
 
 OF_ONE_RUN = ("--compare", "--export", "--report", "--record")
 """The options of ``%runs`` that need a RUN."""
+
+
+OF_THE_LIST = (
+    *("--status", "--name", "--text", "--since", "--before", "--notebook", "--page", "--limit"),
+)
+"""The options of ``%runs`` that choose the runs of the list."""
+
+
+def refuse_filters(parsed: ParsedLine, word: Token) -> None:
+    """Refuse an option of `OF_THE_LIST` beside a RUN, and ``--key`` without a comparison."""
+    for flag in OF_THE_LIST:
+        if flag in parsed:
+            message = f"{flag} chooses runs of the list, and {word.text!r} is one run"
+            hint = f"write %runs {word.text}, or {flag} without it"
+            raise line_error("unwanted-option", message, parsed.word(flag) or word, hint)
+    key = parsed.word("--key")
+    if key is not None and "--compare" not in parsed:
+        hint = f"write %runs {word.text} --compare OTHER --key {key.text}"
+        raise line_error("missing", "--key needs --compare", key, hint)
 
 
 def _comparison_of(run: PastRun, word: Token, key: Token | None) -> Any:

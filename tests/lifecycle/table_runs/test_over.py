@@ -15,6 +15,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -792,3 +793,60 @@ def test_a_run_whose_row_is_not_written_yet_is_not_deleted(tmp_path: Path) -> No
     assert RowRecords(store, ROOM, "rows.do", 3).lacking == [0, 1, 2]
     with pytest.raises(JournalError):
         RowRecords(store, 2 * ROOM, "rows.do", 3)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"map": "ab"}, "map is "),
+        ({"map": {"n": ["q"]}}, "map is "),
+        ({"yes": "no"}, "yes is True or False"),
+        ({"seed": "x"}, "seed is a whole number"),
+    ],
+)
+def test_wrong_options_of_a_table_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        agf.Over(table=ROWS, **options)
+
+
+def test_a_seed_may_be_a_number_of_numpy(registry: agf.Registry) -> None:
+    seed = np.int64(3)
+    chosen = [
+        [row["n"] for row in over(registry, agf.Over(table=ROWS, sample=3, seed=given)).table] for given in (3, seed)
+    ]
+    assert chosen[0] == chosen[1]
+    run = over(registry, ROWS)
+    agf.score_over(run, lambda output: 1.0, seed=seed, registry=registry)
+    assert "seed 3" in repr(run.table) or run.table.added
+
+
+def test_a_run_over_a_changed_file_is_refused_in_the_words_of_the_table(registry: agf.Registry) -> None:
+    handle: list[agf.Run] = []
+
+    @agf.tool(registry=registry)
+    def stop(n: int) -> int:
+        if n == 2:
+            handle[0].cancel()
+        return n
+
+    agf.define("pipeline: stopped\nsteps: [{tool: {name: stop, args: {n: !expr ctx.n}}}]", registry=registry)
+    file = Path("table.csv")
+    file.write_text("n\n" + "".join(f"{number}\n" for number in range(30)))
+    handle.append(agf.start("stopped", over=agf.Over(table=str(file), width=1), registry=registry))
+    run_id = handle[0].wait().run_id
+    file.write_text("n\n1\n")
+    with pytest.raises(agf.DefinitionError) as error:
+        agf.resume(run_id, registry=registry)
+    (diagnostic,) = error.value.diagnostics
+    assert diagnostic.code == "over.changed-file"
+    assert diagnostic.message.endswith("table.csv' has changed since the start of the run")
+    assert diagnostic.hint == "start a new run, or restore the file"
+    assert "Error" not in diagnostic.message
+
+
+def test_a_failure_has_the_number_of_its_row(registry: agf.Registry) -> None:
+    run = over(registry, agf.Over(table=ROWS, numbers=[3, 5]))
+    page = run._repr_mimebundle_()["text/plain"]
+    assert [row["row"] for row in run.table] == [3, 5]
+    assert "#3" in page
+    assert "#0" not in page
