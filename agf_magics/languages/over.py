@@ -49,9 +49,8 @@ class OverTerms(NamedTuple):
 
     over: str
     """The name of the flow."""
-    table: str = ""
-    """The name of the table in the input of the run. Empty: a run of an earlier form, whose input
-    has the fields `ROWS` and `SAME`."""
+    table: str = ROWS
+    """The name of the table in the input of the run."""
     same: Sequence[str] = ()
     """The names of the values that all rows have in common."""
     rename: Mapping[str, str] = {}
@@ -90,8 +89,6 @@ class OverTerms(NamedTuple):
 
     def parts_of_input(self, run_input: Mapping[str, Value]) -> tuple[Value, Mapping[str, Value]]:
         """The table in the input of the run, and the values that all rows have in common."""
-        if not self.table:
-            return run_input.get(ROWS), run_input.get(SAME) or {}
         common = {name: value for name, value in run_input.items() if name != self.table}
         return run_input.get(self.table), common
 
@@ -110,7 +107,7 @@ def _elements(span: Span, terms: OverTerms) -> Computed:
         numbers = range(len(rows)) if terms.numbers is None else terms.numbers
         return Picked(rows, numbers, terms.repeat)
 
-    return Computed(span, read, (Ref((terms.table or ROWS,), span),))
+    return Computed(span, read, (Ref((terms.table,), span),))
 
 
 _ROW = Stored(lambda frame, value: {SAME: frame[SAME], "row": value}, (Ref(("row",)),))
@@ -223,7 +220,7 @@ def _secret_values(
     """`Dialect.secret_values`: of a table in memory, the cells of the secret columns."""
     for name in names & run_input.keys():
         value = run_input[name]
-        if name == (terms.table or ROWS) and type(value) is list:
+        if name == (terms.table) and type(value) is list:
             for given, column in _columns_of_inputs(terms).items():
                 if (BODY, given) in arguments:
                     yield [row[column] for row in value if column in row]

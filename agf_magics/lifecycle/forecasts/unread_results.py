@@ -1,6 +1,6 @@
 """Forecasts what runs again without reading the objects that the run's calls returned.
 
-Nothing is unpickled for a display that nobody asked for (decision D-frames-2). While the definition and all
+Nothing is unpickled for a display that nobody asked for (decision D298). While the definition and all
 results so far are those of the run, each call gets the arguments that it got in the run, and their
 digest is in the journal. So an object is only passed on: what stands for it notes when an
 expression looks into it. Where this does not hold, the forecast needs the objects.

@@ -1,7 +1,7 @@
 """Refuses to use what is registered while the page shows another text in its cell.
 
 An edit of a cell is not there before the cell runs. Only JupyterLab's extension knows the present
-texts of the cells. A page without it sends none, and nothing is refused there (decision D-writing-1).
+texts of the cells. A page without it sends none, and nothing is refused there (decision D295).
 """
 
 from __future__ import annotations
