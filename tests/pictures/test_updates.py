@@ -12,6 +12,7 @@ import agf_magics as agf
 from agf_magics.flow.progress import events as ev
 from agf_magics.flow.progress.progress import Progress
 from agf_magics.pictures.pages.updates import Updates, describe_tree
+from agf_magics.pictures.pages.wire import UpdateRow
 from agf_magics.pictures.values import PNG, value_json
 
 EACH = """\
@@ -104,6 +105,19 @@ def test_an_update_of_many_elements_has_a_row_for_each_step_not_for_each_element
     progress, updates = updates_of(EACH, {"xs": list(range(500))}, 100)
     assert all(len(update["rows"]) <= len(progress.rows) for update in updates)
     assert max(len(json.dumps(update)) for update in updates) < 1_000
+
+
+def test_the_bar_of_a_step_in_a_fan_out_grows_as_that_of_the_fan_out() -> None:
+    """A quarter of the elements is a quarter of both bars."""
+    _, updates = updates_of(EACH, {"xs": list(range(40))}, 1)
+    shares = []
+    for update in updates:
+        bars = {row.number: row for row in (UpdateRow(*sent) for sent in update["rows"])}
+        if 1 in bars and bars[1].failed_share is not None:
+            shares.append(bars[1].ok_share + bars[1].failed_share)
+    assert len(shares) > 30
+    assert shares == sorted(shares)
+    assert (shares[0] < 0.1, shares[-1]) == (True, 1.0)
 
 
 def test_the_tree_and_the_updates_are_json() -> None:

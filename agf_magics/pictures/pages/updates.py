@@ -294,7 +294,9 @@ def _shares(row: Row, corner: Corner) -> tuple[float | None, float | None]:
     if shares is None and (reported := share_of(row)) is not None:
         shares = (reported, 0)
     elif shares is None and row.many and row.failed:
-        shares = (row.finished / row.started, row.failed / row.started)
+        # As long as the fan-out goes on, a part of the bar is left for its other elements.
+        runs = max(row.started, row.total or 0)
+        shares = (row.finished / runs, row.failed / runs)
     if shares is None:
         return None, None
     ok, failed = shares
