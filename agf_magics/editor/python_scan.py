@@ -277,7 +277,7 @@ def _parameters(arguments: ast.arguments) -> Iterator[inspect.Parameter]:
     for argument, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
         yield _parameter(argument, kinds.KEYWORD_ONLY, default)
     if arguments.kwarg:
-        yield kinds(arguments.kwarg.arg, kinds.VAR_KEYWORD)
+        yield _parameter(arguments.kwarg, kinds.VAR_KEYWORD, None)
 
 
 def _parameter(argument: ast.arg, kind: Any, default: ast.expr | None) -> inspect.Parameter:

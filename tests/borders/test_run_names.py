@@ -201,7 +201,7 @@ def test_a_run_without_a_journal_does_not_hide_the_one_that_has_one(
 
 MAGICS = [
     *("%runs {}", "%resume {}", "%rerun {} --from steps[0]", "%runs {} --report r.html", "%runs {} --export r.json"),
-    *("%runs {} --record r.agf", "%runs {} --compare {}", "%step {} steps[0]", "%run_pipeline job --reuse {}"),
+    *("%runs {} --record r.agf", "%runs {} --compare jo", "%step {} steps[0]", "%run_pipeline job --reuse {}"),
     "%runs --delete {}",
 ]
 

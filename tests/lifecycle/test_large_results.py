@@ -387,7 +387,7 @@ def test_a_class_that_is_gone_makes_the_call_again(path: Path, monkeypatch: pyte
     session.edit(lambda: None)
     ended = session.resume(failed)
     assert (ended.output, session.made) == ("done", ["load", "last"])
-    assert codes(ended) == ["journal.lost-value", "journal.not-the-same"]
+    assert codes(ended) == ["run.edited-since", "journal.lost-value", "journal.not-the-same"]
 
 
 @pytest.mark.parametrize("other", [None, 2.5, 1.5 + 1e-9])

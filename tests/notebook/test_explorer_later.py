@@ -263,7 +263,7 @@ def test_a_context_has_a_moment_after_each_message_and_no_widget(journaled: Kern
 REPORT = "pipeline: report\nsteps:\n- tool: {name: second, args: {word: x}, output: b}\n- call: {pipeline: inner}\n"
 CELLS = {
     "tools": SECOND,
-    "inner": "%%pipeline inner\nsteps:\n- agent: {prompt: hello}\n",
+    "inner": "%%pipeline inner\nsteps:\n- agent: {prompt: hello, identity: clerk}\n",
     "agents": "from agf_magics import agent\n@agent\ndef clerk(prompt: str) -> str:\n    return prompt",
     "report": f"\n%%pipeline --run\n{REPORT}",
     "other": "1",

@@ -72,6 +72,8 @@ def repair_reply(
     ``calls``: the numbers of the calls so far. ``is_whole``: whether it is a reply in one piece.
     ``tokens``: the numbers of tokens of the reply so far; None: they are not counted."""
     wrong = list[bool]()
+    if reply.get("type") == "response.created":
+        tokens = None  # the library does not count its numbers
     for holder in _holders(reply):
         wrong.append(_repair_usage(holder))
         usage = holder.get("usage")

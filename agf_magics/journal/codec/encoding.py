@@ -43,9 +43,9 @@ SHARING = 20
 MOST_IN_CELL = 10
 """The number of parts of a value in a cell of a data frame."""
 
-OPAQUE = re.compile(r"⟨(\w+)[\w .,:×]{0,99}⟩")
-"""The preview of an object of which nothing is shown, with the name of its class: ``⟨DataFrame 0 × 3: a,
-b⟩``."""
+OPAQUE = re.compile(r"⟨\w[\w .,:×]{0,99}⟩")
+"""The preview of an object of which nothing is shown, which begins with the name of its class:
+``⟨DataFrame 0 × 3: a, b⟩``."""
 
 CUT = "…"
 """The name of the mark in an object that was cut."""

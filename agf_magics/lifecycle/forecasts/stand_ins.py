@@ -31,8 +31,8 @@ def _class_named(name: str) -> type[StandIn]:
 
 def with_stand_ins(shown: Value) -> Value:
     """The preview ``shown`` with a `StandIn` in the place of each object."""
-    if type(shown) is str and (word := OPAQUE.fullmatch(shown)) is not None:
-        return _class_named(word[1])(shown)
+    if type(shown) is str and OPAQUE.fullmatch(shown):
+        return _class_named(shown[1:-1].split()[0].rstrip(":,."))(shown)
     if (frame := frame_size(shown)) is not None:
         return _class_named(frame.kind)(shown)
     if type(shown) is dict:

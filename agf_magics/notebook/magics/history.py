@@ -220,7 +220,7 @@ def refuse_filters(parsed: ParsedLine, word: Token) -> None:
     for flag in OF_THE_LIST:
         if flag in parsed:
             message = f"{flag} chooses runs of the list, and {word.text!r} is one run"
-            hint = f"write %runs {word.text}, or {flag} without it"
+            hint = f"%runs {word.text} shows the run"
             raise line_error("unwanted-option", message, parsed.word(flag) or word, hint)
     key = parsed.word("--key")
     if key is not None and "--compare" not in parsed:
