@@ -274,6 +274,21 @@ def test_a_store_without_json_is_compared_by_the_call_that_wrote_it(registry: ag
     }
 
 
+def test_what_differs_comes_before_what_was_not_compared(registry: agf.Registry) -> None:
+    @agf.tool(registry=registry)
+    def share(n: int) -> dict[str, object]:
+        return {"frame": pandas.DataFrame({"n": range(50)}), "part": n}
+
+    text = (
+        "pipeline: shares\nsteps:\n- tool: {name: share, args: {n: !expr ctx.n}, output: all}\n"
+        "- transform: {value: all.frame, output: copied}\n- transform: {value: all.part, output: part}"
+    )
+    first, second = (agf.runs(agf.run(text, {"n": n}, registry=registry).run_id) for n in (1, 2))
+    differs = [row["differs"] for row in first.compare(second).values]
+    assert {"yes", "not compared"} == {*differs}
+    assert differs == sorted(differs, reverse=True)
+
+
 def test_a_reused_table_is_the_same_although_a_second_pickle_has_other_bytes(registry: agf.Registry) -> None:
     @agf.tool(registry=registry)
     def table() -> object:

@@ -70,7 +70,7 @@ class Extras {
       if (runId !== this.state.runId) return; // another run is shown by now
       if (found.skipped) extras.summary = extras.marks.size ? `The marks may be out of date: ${found.skipped}. Check edits compares again.` : found.edited ? `Edited since this run. Check edits marks the steps: ${found.skipped}.` : "";
       else {
-        const isNews = found.edited || !auto || extras.summary, begin = found.edited ? "After your edits " : "No edits found: ";
+        const isNews = found.edited || !auto || extras.summary, begin = found.edited ? "After your edits " : `No edits found${found.marks.length ? ", but " : ": "}`;
         extras.marks = new Map(isNews ? named("StaleRow", found.marks).map(({ number, state, why, change }) => [number, { state, why, change }]) : []);
         extras.summary = isNews ? `${begin}${found.summary}${found.new.length ? `: new ${found.new.join(", ")}` : ""}` : "";
       }
