@@ -24,6 +24,7 @@ LEADS_ON = {
     # The author meant something at another place than the caret.
     "an agent of agf.parallel that reads another": "two keys are wrong",
     "Python: a secret that is all other arguments": "the author knows the name",
+    "%runs of one run with an option of the list": "there is no such run here",
     "branches as a list": "the caret marks the first line of a list of several",
     "cases as a list": "the caret marks the first line of a list of several",
     "an apostrophe in a text between apostrophes": "the caret stands after it",

@@ -363,7 +363,7 @@ def test_a_list_without_runs_says_how_many_there_are_else() -> None:
 @pytest.mark.parametrize("name", ["flow", "text"])
 def test_a_filter_that_is_no_text_is_refused(name: str) -> None:
     with pytest.raises(agf.DefinitionError, match=f"{name} is a text, not a number"):
-        agf.runs(**{name: 5})
+        agf.runs(**{name: 5})  # type: ignore[arg-type]  # wrong on purpose
 
 
 def test_an_error_of_a_file_names_the_file_that_was_written() -> None:

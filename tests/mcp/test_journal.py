@@ -131,7 +131,7 @@ def test_a_result_of_another_server_with_the_same_name_is_not_reused(
     assert marks(mark) == ["add", "add"]
 
 
-ADDRESSES = [
+ADDRESSES: list[Address | Command] = [
     Address("https://a.example/mcp"),
     Address("https://b.example/mcp"),
     Address("https://a.example/mcp", {"X-Tenant": "one"}),

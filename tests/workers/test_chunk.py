@@ -207,7 +207,7 @@ def test_a_result_is_what_it_was_when_its_call_ended() -> None:
 
 def test_a_pickle_that_fails_leaves_no_trace_in_those_after_it() -> None:
     part = [Point(1), "text" * 100]
-    arguments = [{"x": part}, {"x": [lambda: 5, part]}, {"x": "text" * 100}, {"x": part}]
+    arguments: list[dict[str, Any]] = [{"x": part}, {"x": [lambda: 5, part]}, {"x": "text" * 100}, {"x": part}]
     marks, values, *_ = run_bare(lambda x: [type(x).__name__, x], arguments)
     assert marks == "vvvv"
     assert values[2] == ["str", "text" * 100]

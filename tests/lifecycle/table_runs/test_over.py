@@ -810,7 +810,7 @@ def test_wrong_options_of_a_table_are_refused(options: dict[str, Any], message: 
 
 
 def test_a_seed_may_be_a_number_of_numpy(registry: agf.Registry) -> None:
-    seed = np.int64(3)
+    seed: Any = np.int64(3)
     chosen = [
         [row["n"] for row in over(registry, agf.Over(table=ROWS, sample=3, seed=given)).table] for given in (3, seed)
     ]
