@@ -43,8 +43,7 @@ def output_kept() -> Iterator[None]:
     stdout = sys.stdout
     if stdout is None:
         yield
-    # Otherwise it is an object of this process, as in a test or a notebook.
-    elif stdout is not sys.__stdout__:
+    elif stdout is not sys.__stdout__:  # an object of this process, as in a test or a notebook
         _kept.append(stdout)
         try:
             with redirect_stdout(sys.stderr):
@@ -61,7 +60,7 @@ def _descriptor_kept(stdout: Any) -> Iterator[None]:
     """Let the descriptor of ``stdout`` be that of stderr, which processes inherit."""
     stdout.flush()
     number = stdout.fileno()
-    own = os.dup(number)
+    descriptor = os.dup(number)
     _kept.append(os.fdopen(os.dup(number), "w", encoding=stdout.encoding, errors=stdout.errors))
     os.dup2(sys.stderr.fileno(), number)
     try:
@@ -69,8 +68,8 @@ def _descriptor_kept(stdout: Any) -> Iterator[None]:
     finally:
         with suppress(OSError):
             stdout.flush()
-        os.dup2(own, number)
-        os.close(own)
+        os.dup2(descriptor, number)
+        os.close(descriptor)
         with suppress(OSError):  # its reader has gone, which `write` has reported
             _kept.pop().close()
 

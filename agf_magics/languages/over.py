@@ -139,8 +139,8 @@ def _input(span: Span, terms: OverTerms) -> Computed:
 
 def _columns_of_inputs(terms: OverTerms) -> dict[str, str]:
     """The name of each input that a column gives, and the name of the column."""
-    own = {name: name for name in terms.columns if name not in terms.rename}
-    return own | dict(terms.rename)
+    not_renamed = {name: name for name in terms.columns if name not in terms.rename}
+    return not_renamed | dict(terms.rename)
 
 
 def inputs_of_row(

@@ -78,8 +78,8 @@ class RecordedJournal(OfflineJournal):
         text = record.result.text
         data = text if isinstance(text, str) else "null"
         value = decoded(text)
-        known = with_stand_ins(value) if is_preview else value
-        return record._replace(result=StoredValue("json", data, unpickled=(known,)))
+        in_frames = with_stand_ins(value) if is_preview else value
+        return record._replace(result=StoredValue("json", data, unpickled=(in_frames,)))
 
     def skips_check(self, key: CallKey, arguments: Value) -> bool:
         """Whether the check of the arguments of a call succeeded in the run. A call without an

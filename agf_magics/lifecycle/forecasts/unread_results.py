@@ -160,18 +160,18 @@ class UnreadForecast(Forecast):
     def find_reused(
         self, step: Invoke, callee: object, call: StartedCall, reads: bool = True
     ) -> ReusedResult:
-        own = self._recorded.result_at(call.key.at, call.name)
-        data = own.result.data if own is not None else None
+        recorded = self._recorded.result_at(call.key.at, call.name)
+        data = recorded.result.data if recorded is not None else None
         if isinstance(data, bytes) and not is_alone(data):
             raise NeedsUnpickling  # whether it is reused depends on the objects in it
         result = super().find_reused(step, callee, call, reads)
-        self.is_as_in_run &= own is not None and _is_result(result.value, own)
+        self.is_as_in_run &= recorded is not None and _is_result(result.value, recorded)
         return result
 
 
-def _is_result(value: Value, own: Record) -> bool:
+def _is_result(value: Value, recorded: Record) -> bool:
     """Whether ``value`` is the result that the run has recorded."""
-    data = own.result.data
+    data = recorded.result.data
     if type(value) is UnreadResult:
         return isinstance(data, bytes) and value.is_same(bare(data))
     return isinstance(data, str) and is_same_json(encode(value), data)

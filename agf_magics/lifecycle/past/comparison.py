@@ -174,8 +174,8 @@ def compare(a: ComparedRun, b: ComparedRun) -> Comparison:
     rows = list(islice(_differences(sides, sames), MOST_VALUES + 1))
     comparison.is_cut = len(rows) > MOST_VALUES
     # What differs comes first: a value that was not compared tells the least.
-    known = sorted(rows[:MOST_VALUES], key=lambda row: row["differs"] == NOT_COMPARED)
-    comparison.values = Differences(known)
+    rows_in_order = sorted(rows[:MOST_VALUES], key=lambda row: row["differs"] == NOT_COMPARED)
+    comparison.values = Differences(rows_in_order)
     texts, others = _texts(a.order), _texts(b.order)
     comparison.definitions = "".join(
         text_difference(title, texts.get(title), others.get(title))

@@ -135,9 +135,9 @@ def runs(
         *(_line(head, starts.get(head.run_id, StartText())) for head in heads),
     ]
     selected = filter(_selection(flow, status, since, text).fits, map(_present, lines))
-    found = Runs(sorted(selected, key=lambda line: line.started, reverse=True))
-    found.among = len(lines)
-    return found
+    fitting = Runs(sorted(selected, key=lambda line: line.started, reverse=True))
+    fitting.among = len(lines)
+    return fitting
 
 
 class Selection(NamedTuple):

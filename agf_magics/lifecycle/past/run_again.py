@@ -55,9 +55,9 @@ class ContextBefore(NamedTuple):
 def context_before(name: str, log: Any, registry: Registry, run_id: str) -> ContextBefore:
     """The named context with its messages ``log`` from before the run ``run_id``: the kernel's own,
     or a copy if another run has added to that one since."""
-    own = registry.contexts.named(name)
-    changed = own.log is not None and own.last != run_id
-    context = Context(name) if changed else own
+    registered = registry.contexts.named(name)
+    changed = registered.log is not None and registered.last != run_id
+    context = Context(name) if changed else registered
     later, context.log = context.log, log
     message = f"context {name!r} has changed since; this run writes to a copy"
     warning = Diagnostic("journal.context", message, severity="warning")

@@ -142,8 +142,8 @@ def record(run: Run | PastRun | str, path: str | Path, *, redact: Redact | None 
     past = ended if isinstance(ended, PastRun) else find_past_run(ended.run_id)
     target = Path(path)
     files = place_in_journal(past)[0].files
-    known = ended if isinstance(ended, Run) else live.find(past.run_id)
-    secrets = known.secrets if known is not None else None
+    run_here = ended if isinstance(ended, Run) else live.find(past.run_id)
+    secrets = run_here.secrets if run_here is not None else None
     lines: Iterable[Line] = (masked_line(line, secrets) for line in _lines(past))
     if redact is not None:
         lines = (redact_line(without_object(line), redact) for line in lines)

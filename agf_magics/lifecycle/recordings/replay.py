@@ -340,8 +340,8 @@ class Replay:
         arguments = json.loads(asked.arguments)
         words = asked_line(what, asked.step_kind, asked.name, arguments, asked.contents)
         stored = self._object(asked, value) if "opaque" in outcome else {}
-        made = {**words, **outcome, **stored, "at": list(asked.site.path)}
-        self._made_lines.append((made, run.secrets))
+        made_line = {**words, **outcome, **stored, "at": list(asked.site.path)}
+        self._made_lines.append((made_line, run.secrets))
 
     def _object(self, asked: AskedCall, value: Value) -> Line:
         """The part of a line with the object that a call returned; empty: it cannot be stored. It is

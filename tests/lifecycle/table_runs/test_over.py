@@ -850,3 +850,13 @@ def test_a_failure_has_the_number_of_its_row(registry: agf.Registry) -> None:
     assert [row["row"] for row in run.table] == [3, 5]
     assert "#3" in page
     assert "#0" not in page
+
+
+@pytest.mark.parametrize(("prices", "says"), [("gpt-4o", "≈ $0.00030"), ("our-own", "unknown")])
+def test_the_cost_of_a_comparison_is_written_as_everywhere(asking: agf.Registry, prices: str, says: str) -> None:
+    first = agf.run("ask", over=WORDS[:4], registry=asking)
+    asking.choose(f"openai-chat:{prices}")
+    second = agf.run("ask", over=WORDS[:4], registry=asking)
+    text = repr(agf.compare_over(first, second))
+    (costs,) = (line.split("  ") for line in text.splitlines() if line.startswith("cost"))
+    assert [cell.strip() for cell in costs if cell.strip()] == ["cost", "≈ $0.00030", says]
