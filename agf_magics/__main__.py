@@ -124,7 +124,7 @@ def _draw(parsed: ParsedLine) -> int:
     picture = agf.draw(Path(parsed.words("FILE")[0].text))
     target = parsed.word("--save")
     if target is None:
-        say(picture.to_dot())
+        say(picture.to_dot(), "xmlcharrefreplace")  # Graphviz reads references of HTML
     else:
         save_file(target, picture.save)
     return 0

@@ -21,7 +21,7 @@ from ..text.columns import wrap
 from ..text.diagnostics import DefinitionError, Diagnostic, refused
 from ..text.folder import notebook_folder
 from .hints import one_of, with_option
-from .streams import json_lines, say, tell, write
+from .streams import printable_json, say, tell, write
 
 
 def check(parsed: ParsedLine) -> int:
@@ -41,7 +41,7 @@ def check(parsed: ParsedLine) -> int:
     ]
     problems = [problem for _, of_file, _ in checked for problem in of_file]
     if format == "json":
-        write(json_lines(list(map(_row, problems))))
+        write(printable_json(list(map(_row, problems))))
     elif format == "github":
         say("\n".join(_annotation(row) for row in map(_row, problems)))
     else:

@@ -18,6 +18,7 @@ import agf_magics as agf
 from agf_magics.__main__ import main
 from tests.engine import kept
 from tests.fans import fan_out
+from tests.processes import command_line
 
 GOOD = "pipeline: good\nsteps:\n- transform: {value: ctx.n}\n"
 BAD = "pipeline: bad\nsteps:\n- transform: {value: len(ctx.n)}\n- tol: {name: x}\n"
@@ -156,6 +157,46 @@ def test_a_recording_that_cannot_be_written_loses_no_output(
 def test_the_hint_for_a_file_that_is_missing_has_no_values_of_options(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", "--tools", "tools.py", "--timeout", "5"]) == 2
     assert "write agf-magics run FILE;" in " ".join(capsys.readouterr().err.split())
+
+
+KINDS = {
+    "a dataclass": "@dataclasses.dataclass\nclass Thing:\n    n: int\n    then: Thing | None = None",
+    "a model": "class Thing(pydantic.BaseModel):\n    n: int\n    then: Thing | None = None",
+    "an enumeration": "class Thing(enum.Enum):\n    three = 3\n    n = property(lambda self: self.value)",
+}
+TOOLS = """\
+from __future__ import annotations
+import dataclasses, enum, pathlib, pydantic
+from agf_magics import tool
+
+{kind}
+
+@tool
+def make() -> Thing:
+    print("made")
+    return Thing(n=3) if Thing.__mro__[1] is not enum.Enum else Thing(3)
+
+@tool
+def use(thing: Thing) -> int:
+    if pathlib.Path("fails").exists():
+        raise ValueError("no")
+    assert isinstance(thing, Thing)
+    return thing.n
+"""
+USES = "pipeline: q\nsteps:\n- tool: {name: make, output: t}\n- tool: {name: use, args: {thing: !expr ctx.t}}\n"
+
+
+@pytest.mark.parametrize("case", KINDS)
+def test_an_object_of_a_class_of_the_tools_is_there_after_a_resume(case: str, tmp_path: Path) -> None:
+    Path("uses.yaml").write_text(USES)
+    Path("tools.py").write_text(TOOLS.format(kind=KINDS[case]))
+    Path("fails").touch()
+    failed = command_line(tmp_path, "run", "uses.yaml", "--tools", "tools.py")
+    Path("fails").unlink()
+    *_, line = failed.stderr.splitlines()
+    words = shlex.split(line.removeprefix("to resume it: agf-magics "))
+    resumed = command_line(tmp_path, *words, "--quiet")
+    assert (resumed.stdout, resumed.stderr) == ("3\n", "")
 
 
 def test_an_unknown_run_is_not_resumed(capsys: pytest.CaptureFixture[str]) -> None:
