@@ -14,6 +14,7 @@ from ...flow.steps import Invoke
 from ...text.diagnostics import Diagnostic, StepError
 from ..host.background_calls import start_background
 from ..runner import CallSite, clock
+from .model_usage import count_again
 from .step_prints import separate_prints
 
 Work = Callable[[CallSite[Invoke]], Awaitable[object]]
@@ -28,6 +29,7 @@ async def fire(site: CallSite[Invoke], callee: object, arguments: Any, work: Wor
     # The row of the start is durable before the call: a resumed run must not fire it again.
     if journal is not None and not await journal.fire_once(site.step, callee, site.key, arguments):
         run.emit(ev.StepReplayed(site.path, clock(), journal.run_id))
+        count_again(site, journal.log.take_paid(site.key))
         return
     lasting = copy.copy(run)
     lasting.host = run.host.apart()

@@ -69,6 +69,8 @@ error, and still counts as one changed row."""
 class StoreUser(Protocol):
     """The journal of a run, which uses a store."""
 
+    num: int
+
     @property
     def may_write(self) -> bool: ...
 
@@ -163,6 +165,11 @@ class Store:
                 self.journals.add(journal)
                 return self
         return Store.at(self.path).used_by(journal)
+
+    def journals_of(self, num: int) -> list[StoreUser]:
+        """The journals of the sessions of run ``num`` in this process."""
+        with self._lock:
+            return [journal for journal in self.journals if journal.num == num]
 
     @property
     def is_used(self) -> bool:
