@@ -129,11 +129,11 @@ class Journal:
     def _lines_from(self, start: int) -> Iterator[int]:
         """The numbers of rows from ``start`` on. Calls that an earlier session does not wait for may
         still write: then both sessions take their numbers from one iterator."""
-        sessions = self.store.journals_of(self.num) if self.store is not None else ()
-        for earlier in sessions:
-            is_other = isinstance(earlier, Journal) and earlier is not self
-            if is_other and earlier.may_write and next(earlier._lines) >= start:
-                return earlier._lines
+        for other in self.store.users() if self.store is not None else ():
+            if not isinstance(other, Journal) or other is self or other.num != self.num:
+                continue
+            if other.may_write and next(other._lines) >= start:
+                return other._lines
         return itertools.count(start)
 
     def _make_rows(self, stores_large: bool) -> CallRows:

@@ -69,8 +69,6 @@ error, and still counts as one changed row."""
 class StoreUser(Protocol):
     """The journal of a run, which uses a store."""
 
-    num: int
-
     @property
     def may_write(self) -> bool: ...
 
@@ -166,10 +164,10 @@ class Store:
                 return self
         return Store.at(self.path).used_by(journal)
 
-    def journals_of(self, num: int) -> list[StoreUser]:
-        """The journals of the sessions of run ``num`` in this process."""
+    def users(self) -> list[StoreUser]:
+        """The journals that use this store now."""
         with self._lock:
-            return [journal for journal in self.journals if journal.num == num]
+            return [*self.journals]
 
     @property
     def is_used(self) -> bool:
