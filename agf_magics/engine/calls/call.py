@@ -271,7 +271,7 @@ def start_record(
         raise error_at(reused.error, site.step.place)
     # A reused reply has cost nothing in this run, and a resumed one must know that too.
     if is_model:
-        journal.mark("taken", key)
+        journal.note_taken(key)
     value = journal.write_reused(started, reused)
     if isinstance(callee, Tool):
         allow_repetition(site, callee, value, call_tool)
