@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from functools import partial
 
 from ...journal.calls.earlier_effects import EarlierEffects, Effect
-from ...journal.calls.started_call import StartedCall
 from ...journal.codec.identities import Identities
 from ...journal.records.records import CallKey, Record
 from ...journal.runs import records
