@@ -23,6 +23,7 @@ from ..text.diagnostics import StepError
 from ..values.unread import Unread
 from ..values.value import Value
 from .calls.call_rows import CallRows
+from .calls.earlier_effects import EarlierEffects
 from .calls.large_results import LargeResults
 from .calls.reuse import Reuse, ReusedResult
 from .calls.started_call import Outcome, StartedCall
@@ -94,6 +95,9 @@ class Journal:
         the part as long as the run."""
         self.reuse: Reuse | None = None
         """The results of another run; None: the run reuses none."""
+        self.effects: EarlierEffects | None = None
+        """The calls with an effect that another run made for the rows that this run retries; None: it
+        retries none."""
         self.broken: JournalError | None = None
         """The error after which nothing is journaled; None: there was none."""
         self.summary: Callable[[], Any] = lambda: None
@@ -326,6 +330,8 @@ class Journal:
         """The result of an identical call in another run; None: there is none, and the call must be
         made. ``reads``: whether a large result is read now; default True; False: later, if
         possible."""
+        if call.is_effect and self.effects is not None:
+            return self.effects.take(call)
         if self.reuse is None:
             return None
         cannot_store = self.rows.results is None or not self.is_open
@@ -339,6 +345,8 @@ class Journal:
         row is durable before all later rows."""
         value = result.value
         call = call._replace(digest=result.digest)
+        if call.is_effect:  # without its start, a resumed run would not believe the result
+            self._later(*self.rows.mark("begun", call.key), self.lose)
         if type(value) is LateValue:
             return self._write_reused_later(call, value)
         if result.data is not None and self.rows.results is not None and self.is_open:

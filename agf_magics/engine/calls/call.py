@@ -288,13 +288,15 @@ async def _begin_effect(
     Raises Unanswered if there is no user, or if the answer is no; UnstoredError if it cannot be
     written that the call begins.
     """
-    if started.key not in journal.log.unknown:
+    before = journal.effects.take_open(started) if journal.effects is not None else None
+    if started.key not in journal.log.unknown and before is None:
         await _write_start(site, journal, started)
         return None
-    text = (
-        f"{started.name!r} was called with {started.arguments or '{}'} and its outcome is unknown. "
-        f"Call it again?"
-    )
+    now = started.arguments or "{}"
+    what = f"was called with {now} and its outcome is unknown"
+    if before not in (None, "", now):
+        what = f"was called for this row with {before}, and is now to be called with {now}"
+    text = f"{started.name!r} {what}. Call it again?"
     question = Question(
         text, approval=True, where=format_path(site.path), arguments={}, result=RESULT
     )
