@@ -1,5 +1,5 @@
-"""Functions that call tools with an effect by `tools[…]`: a resumed run does not repeat them without a question (decision
-D7)."""
+"""Functions that call tools with an effect by `tools[…]`: a resumed run does not repeat them without a question
+(decision D7)."""
 
 from __future__ import annotations
 
