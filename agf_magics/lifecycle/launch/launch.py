@@ -295,6 +295,10 @@ def prepare_run(
     if is_kept and (path := journal_file()) is not None:
         start_journal(state, path)
     reuse_results(state, heads)
+    if over is not None:
+        from ..table_runs.retried_effects import know_effects
+
+        know_effects(prepared)
     return prepared
 
 
