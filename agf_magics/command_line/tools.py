@@ -38,7 +38,10 @@ def import_tools(word: Token) -> Mapping[str, Any]:
                 return vars(imported)
             why = f"{module!r} is a folder without an __init__.py: {_NAME_A_FILE}"
         elif Path(module).is_file():
-            return _run_file(Path(module))
+            # As Python does for a script: its neighbours are the user's own modules.
+            sys.path.insert(0, str(Path(module).resolve().parent))
+            with for_the_person():
+                return _run_file(Path(module))
         else:
             why = f"there is no file {module!r}"
     # The user's code may raise anything. A SystemExit would end the command as if it had done its work.
