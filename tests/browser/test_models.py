@@ -183,6 +183,30 @@ def test_a_reply_is_written_as_markdown_while_it_arrives(opened: Open, lab: Lab)
     assert page.page.evaluate("window.hacked") is None
 
 
+OUT = """async panel => {
+    const place = panel.parentElement, next = panel.nextSibling;
+    panel.remove();
+    while (!panel.textContent.includes('Output')) await new Promise(wait => setTimeout(wait, 50));
+    place.insertBefore(panel, next);
+}"""
+"""Takes the details out of the page until the run has ended, as the end of a cell does for a moment."""
+
+
+def test_a_reply_that_comes_while_its_view_is_moved_is_written_as_markdown(opened: Open, lab: Lab) -> None:
+    if not (lab.folder / "lines").exists():
+        os.mkfifo(lab.folder / "lines")
+    page = opened(SLOW, TALK)
+    page.run_all(wait=False)
+    with (lab.folder / "lines").open("w", buffering=1) as lines:
+        page.open_step(1, "Name many fruits.")
+        page.page.evaluate(f"() => {{ window.agfBack = ({OUT})({PANEL}); }}")
+        lines.write("# Fruit\n")
+    page.page.evaluate("() => window.agfBack")
+    page.finished()
+    page.explorer(1).locator(".said.model .markdown h1", has_text="Fruit").wait_for()
+    page.explorer(1).locator("h4:text-is('Output') ~ .markdown h1", has_text="Fruit").wait_for()
+
+
 ANSWERS = """%load_ext agf_magics
 %config AgfMagics.journal = "answers.sqlite"
 import agf_magics as agf

@@ -293,6 +293,10 @@ def prepare_run(
         start_journal(state_of(prepared), path)
     if options.reuse:
         reuse_results(prepared, options.reuse)
+    if over is not None:
+        from ..table_runs.retried_effects import know_effects
+
+        know_effects(prepared)
     return prepared
 
 

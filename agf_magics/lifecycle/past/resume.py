@@ -36,6 +36,7 @@ from ...journal.records.recorded_outcomes import NO_RECORDS, EarlierOutcomes
 from ...journal.records.records import UNREADABLE, CallKey, Record, decoded
 from ...journal.run_journal import Journal
 from ...journal.runs import RunHead, RunRow, changed_objects, records
+from ...languages.over import OVER
 from ...limits.grants import granted
 from ...limits.limits import Limits, limits_of_run
 from ...settings.settings import current
@@ -219,7 +220,12 @@ def _resume_row(
     mixed = mixed_versions(order.functions, registry, changed, _of_kept(earlier, names))
     for warned in (*(Warned(clock(), warning) for warning in (*moved, *mixed)), *about_workers):
         state.progress.apply(warned)
-    return Run(state)
+    resumed = Run(state)
+    if flow.language == OVER:
+        from ..table_runs.retried_effects import know_effects  # here: most runs have one input
+
+        know_effects(resumed)
+    return resumed
 
 
 def _order(row: RunRow, run_id: str, trust: bool) -> Manifest:

@@ -28,13 +28,17 @@ function replyElement({ text, more }, whole) {
   return more ? element("div", {}, node, whole ? moreButton(more, whole, all => markdownElement(all, node)) : hint(`… and ${number(more)} more lines`)) : node;
 }
 
-// JupyterLab writes the Markdown of a model, once the text is in the page; elsewhere it is plain text. A node that has something
-// written keeps it until this is.
+// JupyterLab writes the Markdown of a model; elsewhere it is plain text. A node that has something written keeps it until this is.
+// A node out of the page, as each is for a moment at the end of its cell, is written when it is there again.
 function markdownElement(text, node = element("div", { class: "markdown" }), arriving = false) {
-  queueMicrotask(() => {
-    const isWritten = !node.dispatchEvent(new CustomEvent("agf-markdown", { bubbles: true, composed: true, cancelable: true, detail: { text, node, arriving } }));
-    if (!isWritten || !node.firstChild) node.replaceChildren(element("pre", { class: isWritten ? "late" : "" }, text));
+  const plain = name => node.replaceChildren(element("pre", { class: name }, text));
+  if (!node.firstChild) plain("late");
+  const observer = new ResizeObserver(() => {
+    if (!node.clientHeight) return;
+    observer.disconnect();
+    if (node.dispatchEvent(new CustomEvent("agf-markdown", { bubbles: true, composed: true, cancelable: true, detail: { text, node, arriving } }))) plain("");
   });
+  observer.observe(node);
   return node;
 }
 
