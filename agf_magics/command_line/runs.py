@@ -20,7 +20,6 @@ from ..catalog import default
 from ..commands.command_line import FOR_SCORES
 from ..commands.line import ParsedLine
 from ..commands.options import FOR_LIMITS
-from ..commands.output_files import unwritable
 from ..commands.values import (
     amount,
     count,
@@ -50,7 +49,7 @@ from ..pictures.pages.parts import progress_text
 from ..settings import settings
 from ..text.diagnostics import DefinitionError, Diagnostic
 from ..text.folder import notebook_folder
-from ..text.source import unwritable_reason
+from ..text.replaced_file import check_writable
 from ..text.suggestions import suggest
 from .setting_up import SETTINGS
 from .streams import EachPart, printable_json, save_file, say, tell, write
@@ -145,10 +144,9 @@ def _check_targets(parsed: ParsedLine) -> None:
     """Refuse a file that could not be written, before anything is paid for."""
     for flag, kind in (("--save", TABLE), ("--figures", FIGURES)):
         for word in parsed.words(flag):
-            check_target(Path(word.text), kind)
+            with_place_of(word, partial(check_target, Path(word.text), kind))
     for word in (*parsed.words("--report"), *parsed.words("--record")):
-        if (why := unwritable_reason(Path(word.text))) is not None:
-            raise unwritable(word, OSError(why))
+        with_place_of(word, partial(check_writable, Path(word.text)))
 
 
 def _wait(start: Callable[[], agf.Run], quiet: bool) -> agf.Run:

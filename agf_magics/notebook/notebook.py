@@ -182,11 +182,11 @@ class Notebook:
         target = parsed.word("--write")
         if target is not None:
             write_file(target, definition_text(flow) if flow is not None else body)
-        option = parsed.word("--run") or parsed.word("--draw")
-        if flow is None and option is not None:
-            message = f"{option.text} needs a {language}, and this cell only defines schemas"
-            hint = f"remove {option.text} or add a {language}"
-            raise line_error("no-flow", message, option, hint)
+        asked = parsed.word("--run") or parsed.word("--draw") or parsed.word("NAME")
+        if flow is None and asked is not None:
+            message = f"{asked.text} needs a {language}, and this cell only defines schemas"
+            hint = f"remove {asked.text} or add a {language}"
+            raise line_error("no-flow", message, asked, hint)
         if flow is None or "--run" not in parsed:
             from ..pictures.diagram import Diagram
 
