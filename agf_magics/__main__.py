@@ -46,6 +46,7 @@ from .compat.protocol_streams import claim
 from .settings import settings
 from .text.columns import wrap
 from .text.diagnostics import AgfError, DefinitionError, refused
+from .text.hint_words import IN_A_TERMINAL, hint_words
 from .text.replaced_file import replaced_file
 from .text.source import Source
 from .text.suggestions import suggest
@@ -65,6 +66,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     # It is closed: `print` would write messages to stdout.
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    hint_words.rows = IN_A_TERMINAL
     source, words = as_typed("agf-magics", sys.argv[1:] if argv is None else argv)
     try:
         return _act(source, words)

@@ -236,7 +236,7 @@ def _score_rows(parsed: ParsedLine, table: RowTable, scores: Sequence[Any]) -> N
     comparison = score_over(
         table,
         *scores,
-        against=parsed.text("--against"),
+        against=parsed.placed("--against"),
         seed=count(parsed, "--seed", None),
         yes="--yes" in parsed,
     )
