@@ -335,12 +335,13 @@ class _Builder:
         return (*start, *nodes.values(), *end)
 
     def link_edges(self, step: Walk, boxes: Mapping[str, Box], many_ends_are_tags: bool) -> None:
-        """The edges of a graph as lines, or as tags of their sources where there are too many."""
+        """The edges of a graph as lines, or as tags of their sources where there are too many. Edges
+        between the same two nodes are one line: a run knows only the ends of an edge that it took."""
         is_dense = len(step.nodes) > MANY_NODES or passed_ranks(step.edges) > MANY_RANKS
         far = edges_far(step.edges, NEAR_NODES) if is_dense else set[int]()
         end_count = sum(edge.target == END for edge in step.edges)
         ends_are_tags = many_ends_are_tags and end_count > MANY_ENDS
-        linked = set[tuple[str, str]]()
+        texts: dict[tuple[str, str], list[str]] = {}
         for place, edge in enumerate(step.edges):
             # Loading reports an edge to an unknown node; it cannot be drawn.
             if edge.source not in boxes or edge.target not in boxes:
@@ -350,14 +351,12 @@ class _Builder:
             if place in far or (is_end and ends_are_tags):
                 source = last_boxes(boxes[edge.source])[-1]
                 self.leaving.setdefault(source.id, []).append(f"{label} ▸ {edge.target}".strip())
-                continue
-            pair = (edge.source, edge.target)
-            # A run knows only the ends of a taken edge: of several such edges, one has the key.
-            key = "" if pair in linked else way(f"{self.before}{step.id}", *pair)
-            linked.add(pair)
-            self.links.append(
-                Link(boxes[edge.source].id, boxes[edge.target].id, "then", label, key)
-            )
+            else:
+                texts.setdefault((edge.source, edge.target), []).append(label)
+        for (tail, head), labels in texts.items():
+            ends = boxes[tail].id, boxes[head].id
+            key = way(f"{self.before}{step.id}", tail, head)
+            self.links.append(Link(*ends, "then", _either(labels), key))
 
     def link_limits(self, step: Walk, boxes: Mapping[str, Box]) -> None:
         """A line from each node with a limit to where the walk goes above the limit, unless an edge
@@ -478,6 +477,12 @@ def _common_prefix(data: DataFlow, step: Dag) -> str:
     paths = [name for name in outputs if name.startswith("†state")]
     shared = os.path.commonprefix(paths)  # noqa: RUF071  # of the texts, to the last dot
     return shared.rpartition(".")[0] if len(paths) > 1 else ""
+
+
+def _either(labels: Sequence[str]) -> str:
+    """The label of the one line of several edges between two nodes, a line for each condition; empty
+    if one of them needs none."""
+    return "\nor ".join(dict.fromkeys(labels)) if all(labels) else ""
 
 
 def _terminal(walk: str, name: str) -> Box:

@@ -64,6 +64,7 @@ class Link(NamedTuple):
     head: str
     kind: LineKind
     label: str = ""
+    """A line of text for each condition under which a graph goes there, or the names of values."""
     way: str = ""
     """The key of a graph's edge among the states of a run (see `way`)."""
 
