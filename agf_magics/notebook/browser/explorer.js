@@ -373,7 +373,6 @@ function grip(label, move) {
     },
     pointerdown: event => {
       let { clientX: x, clientY: y } = event;
-      event.preventDefault(); // no text is selected
       dragged(to => {
         move(to.clientX - x, to.clientY - y);
         [x, y] = [to.clientX, to.clientY];
@@ -382,13 +381,12 @@ function grip(label, move) {
   return node;
 }
 
-// Until the pointer is released, `move` is called with its events, and then `end`.
+// Until the pointer is released, also outside of the window, `move` is called with its events, and then `end`.
 function dragged(move, end = () => {}) {
-  const stop = () => {
-    removeEventListener("pointermove", move);
-    removeEventListener("pointerup", stop);
+  const drag = new AbortController(), stop = () => {
+    drag.abort();
     end();
   };
-  addEventListener("pointermove", move);
-  addEventListener("pointerup", stop);
+  addEventListener("pointermove", event => event.buttons ? move(event) : stop(), drag);
+  for (const name of ["pointerup", "pointercancel", "blur"]) addEventListener(name, stop, drag);
 }

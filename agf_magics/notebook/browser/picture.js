@@ -314,10 +314,11 @@ class PictureView {
     this.fetch();
   }
 
-  // A frame folds; a call opens the flow that it calls.
+  // A frame folds; a call opens the flow that it calls; of another box, a key leads to the details.
   open(i, id, at) {
     if (this.found.frames.includes(id) || this.found.folded.includes(id)) this.toggle(id, at);
     else if (this.state.tree[i + 1]?.[Step.id].startsWith(`${this.state.tree[i][Step.id]}/`)) this.enter([...this.flow, id]);
+    else if (!at) this.view.panel.node.focus();
   }
 
   draw() {

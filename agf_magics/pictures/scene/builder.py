@@ -74,12 +74,15 @@ def scene(
     called: Collection[str] = (),
     opened: Mapping[str, Flow] | None = None,
     offered: Mapping[str, Sequence[str]] | None = None,
+    answering: Mapping[str, str] | None = None,
 ) -> Scene:
     """The boxes, frames and lines of ``flow``. The steps ``folded`` are boxes instead of frames.
     ``called``: the paths of the calls of flows that are boxes. ``opened``: the called flows that are
     frames, by the path of the call (see `called_flows.Called`). ``offered``: the tools that models may
-    call, by the path of the step that calls them."""
-    return _Builder(flow, frozenset(folded), frozenset(called), opened or {}, offered or {}).scene()
+    call, by the path of the step that calls them. ``answering``: the models that answer in place of
+    those that steps name, by the paths of the steps."""
+    folded, called = frozenset(folded), frozenset(called)
+    return _Builder(flow, folded, called, opened or {}, offered or {}, answering or {}).scene()
 
 
 class _Builder:
@@ -92,6 +95,7 @@ class _Builder:
         called: Collection[str],
         opened: Mapping[str, Flow],
         offered: Mapping[str, Sequence[str]],
+        answering: Mapping[str, str],
         before: str = "",
     ) -> None:
         self.flow = flow
@@ -99,6 +103,7 @@ class _Builder:
         self.called = called
         self.opened = opened
         self.offered = offered
+        self.answering = answering
         self.before = before
         """The path of the calls that lead to this flow: the ids of all its boxes begin with it."""
         self.data = DataFlow(flow)
@@ -145,7 +150,15 @@ class _Builder:
     def inside(self, path: str, head: Box) -> Box:
         """The frame of a call with the steps of the flow that it calls."""
         flow = self.opened[path]
-        inner = _Builder(flow, self.folded, self.called, self.opened, self.offered, f"{path}/")
+        inner = _Builder(
+            flow,
+            self.folded,
+            self.called,
+            self.opened,
+            self.offered,
+            self.answering,
+            f"{path}/",
+        )
         parts, begin, end = inner.body(head)
         self.inner_values |= inner.values(parts)
         self.links += inner.links
@@ -168,6 +181,7 @@ class _Builder:
         named = call or step
         output = self.short(self.data.writes(step) or step.label.partition(" → ")[2])
         shown, does, output = self.texts(named, name_of(step, name), output)
+        shown, does = self.answered(named, shown), self.answered(named, does)
         if call is not None:
             does = " · ".join(filter(None, (does, how(step))))
         id = f"{self.before}{step.id}"
@@ -208,14 +222,22 @@ class _Builder:
         bits = ("" if does in (name, output) else bare(does), how(step))
         return name, " · ".join(filter(None, bits)), output
 
+    def answered(self, step: Step, text: str) -> str:
+        """``text``; if it is the model that a step names, the model that answers in its place."""
+        asked = session_calls(step)[0] if isinstance(step, Repeat) and step.session else step
+        who = self.answering.get(f"{self.before}{asked.id}")
+        is_named = isinstance(asked, Invoke) and text == asked.name.text
+        return who if who is not None and is_named else text
+
     def tooltip(self, step: Step, name: str) -> str:
         """Everything about a step, a line for each fact."""
         reads = self.data.reads(step)
         writes = self.data.writes(step)
         tools = (step.tools if isinstance(step, Invoke) else None) or ()
+        is_named = self.answered(step, step.label) == step.label
         facts = (
             f"{step.id}: {step.word} {name if name != step.word else ''}".rstrip(),
-            step.label if step.label != name else "",
+            ("" if is_named else "instead of ") + step.label if step.label != name else "",
             how(step),
             f"tools: {', '.join(tool.text for tool in tools)}" if tools else "",
             f"reads {reads}" if reads else "",
@@ -402,12 +424,15 @@ class _Builder:
             for wire in self.data.wires
             if not wire.source and wire.dest in self.box_of and wire.dest not in self.data.nodes
         )
-        if len(names) > 1:  # a step that reads the whole input adds no name to its fields
-            names.pop("".join(self.flow.dialect.stores[-1:]), None)
         if not names:
             return parts
+        whole = "".join(self.flow.dialect.stores[-1:])
+        if len(names) > 1:  # a step that reads the whole input adds no name to its fields
+            names.pop(whole, None)
         text = ", ".join(names)
-        box = Box(id=INPUT, word=INPUT, name="input", does=text, tooltip=f"the input: {text}")
+        about = "the whole input" if text == whole else f"the input: {text}"
+        does = "" if text == INPUT else text
+        box = Box(id=INPUT, word=INPUT, name=INPUT, does=does, tooltip=about)
         if not any(isinstance(step, Dag) for step in every(self.flow.body)) and parts:
             self.links.insert(0, Link(INPUT, parts[0].id, "then"))
         self.box_of[INPUT] = box
@@ -474,7 +499,7 @@ def _common_prefix(data: DataFlow, step: Dag) -> str:
     two paths."""
     fed = [name for _, _, name in step.feeds]
     outputs = [name for call in step.steps for name in data.writes(call).split(", ")] + fed
-    paths = [name for name in outputs if name.startswith("†state")]
+    paths = [name for name in outputs if name[1:].startswith("state")]
     shared = os.path.commonprefix(paths)  # noqa: RUF071  # of the texts, to the last dot
     return shared.rpartition(".")[0] if len(paths) > 1 else ""
 
