@@ -23,6 +23,7 @@ from ...flow.progress.question import Question, Unanswered
 from ...flow.step_path import format_path
 from ...flow.steps import Invoke
 from ...journal.calls.started_call import StartedCall
+from ...journal.database.errors import JournalError
 from ...journal.records.failures import error_at, error_from
 from ...journal.run_journal import Journal
 from ...journal.secrets.placeholders import hide, refuse_placeholders
@@ -48,6 +49,7 @@ from .failures import (
     check_stored,
     failure,
     unknown_outcome,
+    unrecorded_start,
     unusable,
 )
 from .fired_calls import fire
@@ -194,7 +196,7 @@ async def _make_journaled(ready: ReadyCall, journal: Journal, started: StartedCa
     await journal.durable(
         journal.write_outcome(started, value, None, site.gives_secret(value), is_alone)
     )
-    check_stored(site.step, site.key, callee.name, journal)
+    check_stored(site.step, site.key, callee.name, journal, has_effect(callee))
     return value
 
 
@@ -282,10 +284,11 @@ async def _begin_effect(
     knows whether the call had its effect, so a person decides. Returns the result that the person
     gives; None: the call is made.
 
-    Raises Unanswered if there is no user, or if the answer is no.
+    Raises Unanswered if there is no user, or if the answer is no; UnstoredError if it cannot be
+    written that the call begins.
     """
     if started.key not in journal.log.unknown:
-        await journal.start_effect(started)
+        await _write_start(site, journal, started)
         return None
     text = (
         f"{started.name!r} was called with {started.arguments or '{}'} and its outcome is unknown. "
@@ -300,7 +303,7 @@ async def _begin_effect(
         if not ok or answer is False:
             break
         if answer is True:
-            await journal.start_effect(started)
+            await _write_start(site, journal, started)
             return None
         if isinstance(answer, dict) and list(answer) == [RESULT]:
             return (answer[RESULT],)
@@ -309,6 +312,14 @@ async def _begin_effect(
         f"and recorded no end"
     )
     raise unknown_outcome(site.step, message)
+
+
+async def _write_start(site: CallSite[Invoke], journal: Journal, started: StartedCall) -> None:
+    """Write that a call with an effect begins. Raises UnstoredError if that cannot be written."""
+    try:
+        await journal.start_effect(started)
+    except JournalError as why:
+        raise unrecorded_start(site.step, started.name, why) from None
 
 
 # --- the call ---

@@ -259,6 +259,7 @@ class Server:
             tools,
             self._only,
             lambda name: name in self.registry.tools and name not in own_names,
+            self._masked,
         )
         if more:
             message = f"{self._who} lists more than {MOST_TOOLS} tools: the others are left out"

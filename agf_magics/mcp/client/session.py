@@ -23,6 +23,7 @@ from ...version import __version__
 from .elicitation import Call, Elicitation
 from .foreign_text import LONGEST_ERROR, Masked, clean, describe
 from .listing import read_pages
+from .sdk_records import told_to
 from .stdio import UNREADABLE
 
 MODES = {"auto": "auto", "old": "legacy"}
@@ -108,15 +109,19 @@ class Session:
     def version(self) -> str:
         """The version that the server says it has."""
         info = self._client.server_info if self._client is not None else None
-        return clean(info.version, 80) if info is not None else ""
+        return clean(info.version, 80, self._masked) if info is not None else ""
 
     @property
     def instructions(self) -> str:
         text = self._client.instructions if self._client is not None else None
-        return clean(text or "", LONGEST_ERROR)
+        return clean(text or "", LONGEST_ERROR, self._masked)
 
     async def _live(self, seconds: float) -> None:
         """Enter the SDK's client, serve its messages until the connection is over, and leave it."""
+        with told_to(self._log_text):
+            await self._serve(seconds)
+
+    async def _serve(self, seconds: float) -> None:
         failure: BaseException | None = None
         try:
             async with asyncio.timeout(seconds) as start:
@@ -198,7 +203,10 @@ class Session:
             self.on_noise(clean(str(message), masked=self._masked))
 
     async def _log(self, params: Any) -> None:
-        self.on_log(clean(f"{params.level}: {params.data}", masked=self._masked))
+        self._log_text(f"{params.level}: {params.data}")
+
+    def _log_text(self, text: str) -> None:
+        self.on_log(clean(text, masked=self._masked))
 
     async def _elicit(self, context: object, params: Any) -> ElicitResult:
         return await self.elicitation.answer(params, self.on_noise)
@@ -224,7 +232,8 @@ class Session:
     async def _answer(self, ask: Callable[[], Any]) -> Any:
         failure: StepError
         try:
-            return await ask()
+            with told_to(self._log_text):
+                return await ask()
         except (ValueError, RuntimeError) as error:
             failure = self.unusable(describe(error, self._masked))
         except Exception as error:
