@@ -382,10 +382,10 @@ function grip(label, move) {
 
 // Until the pointer is released, also outside of the window, `move` is called with its events, and then `end`.
 function dragged(move, end = () => {}) {
-  const drag = new AbortController(), stop = () => {
+  const drag = new AbortController(), next = event => {
+    if (event.buttons && event.type === "pointermove") return move(event);
     drag.abort();
     end();
   };
-  addEventListener("pointermove", event => event.buttons ? move(event) : stop(), drag);
-  for (const name of ["pointerup", "pointercancel", "blur"]) addEventListener(name, stop, drag);
+  for (const name of ["pointermove", "pointerup", "pointercancel"]) addEventListener(name, next, drag);
 }

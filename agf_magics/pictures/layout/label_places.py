@@ -28,20 +28,20 @@ PARTS = tuple(number / 14 for number in range(1, 14))
 """The fractions of a line at which a label may stand."""
 INTO_MARGIN = 6.0
 """Pixels of the margin of a picture into which a label may reach."""
-GAP = 4.0
+BESIDE_LINE = 4.0
 """Pixels from the middle of a line to a label beside it."""
 NEAREST, FARTHEST = 2.5, 7.0
 """The pixels from the middle of a line to a label beside it, at least and at most."""
-CLEAR = ((4.0, False), (2.0, False), (3.0, True))
+FARTHER = ((4.0, False), (2.0, False), (3.0, True))
 """How many pixels farther away than its own line another line must be, and whether the label is on its
 line; what comes first is better."""
 CROSSING = 0.4
 """The largest part of a line that its own label may cover."""
-WAYS = ((1, 0), (-1, 0), (0, -1), (0, 1), (1, -1), (-1, -1), (1, 1), (-1, 1))
+SIDES = ((1, 0), (-1, 0), (0, -1), (0, 1), (1, -1), (-1, -1), (1, 1), (-1, 1))
 """Where a label stands beside a point of its line: moved across and down."""
 OUTWARD = (0.0, 3.0, 7.0, 12.0, 20.0)
 """Pixels by which a label stands farther out than beside the point: a slanted line passes below it."""
-FAR = (12.0, 20.0, 30.0, 42.0, 56.0, 72.0, 90.0, 110.0)
+DISTANCES = (12.0, 20.0, 30.0, 42.0, 56.0, 72.0, 90.0, 110.0)
 """The same for a label with a thin line that leads to it."""
 CROSSED = ("nothing", "lines", "anything")
 """What such a thin line may cross: nothing, or other lines, or also labels and boxes."""
@@ -125,7 +125,7 @@ class _Room:
         begin = _begin(line)
         size = label_size(line.link.label)
         near = sorted(_near(curve, size, begin), key=lambda place: _far(place.area.middle, begin))
-        for clear, is_across in CLEAR:
+        for clear, is_across in FARTHER:
             for place in [place for place in near if place.is_across == is_across]:
                 if self.is_clear(place, curve, points, clear):
                     self.take(place.area, _away(place.area, points))
@@ -201,8 +201,11 @@ def _near(curve: Sequence[Point], size: tuple[float, float], begin: Point) -> It
     for part in PARTS:
         point = point_on(curve, part)
         yield LabelPlace(around(point, width, height), is_across=True)
-        for (x, y), more in product(WAYS, OUTWARD):
-            across, down = x * (width / 2 + GAP + more), y * (height / 2 + GAP + more)
+        for (x, y), more in product(SIDES, OUTWARD):
+            across, down = (
+                x * (width / 2 + BESIDE_LINE + more),
+                y * (height / 2 + BESIDE_LINE + more),
+            )
             yield LabelPlace(around(Point(point.x + across, point.y + down), width, height))
 
 
@@ -210,7 +213,7 @@ def _farther(curve: Sequence[Point], size: tuple[float, float]) -> Iterator[Labe
     """The places of a label farther away from its line, the nearest first."""
     width, height = size
     points = [point_on(curve, part) for part in PARTS]
-    for more, (x, y), end in product(FAR, WAYS, points):
+    for more, (x, y), end in product(DISTANCES, SIDES, points):
         across, down = x * (width / 2 + more), y * (height / 2 + more)
         yield LabelPlace(around(Point(end.x + across, end.y + down), width, height), end)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os.path
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, pairwise
 
@@ -49,9 +49,19 @@ from .boxes import (
     LONGEST,
     TOOLTIP,
 )
-from .cycles import condition_of, edges_far, passed_ranks
+from .cycles import condition_of, edges_far, either, passed_ranks
 from .data_flow import DataFlow
-from .scene import Box, Frame, Link, Scene, first_boxes, last_boxes, way
+from .scene import (
+    Box,
+    Frame,
+    Link,
+    Scene,
+    first_boxes,
+    framed,
+    frames_around,
+    last_boxes,
+    way,
+)
 from .session_boxes import tool_boxes
 from .step_text import CONDITION, condition, how
 
@@ -150,20 +160,13 @@ class _Builder:
     def inside(self, path: str, head: Box) -> Box:
         """The frame of a call with the steps of the flow that it calls."""
         flow = self.opened[path]
-        inner = _Builder(
-            flow,
-            self.folded,
-            self.called,
-            self.opened,
-            self.offered,
-            self.answering,
-            f"{path}/",
-        )
+        shared = self.folded, self.called, self.opened, self.offered, self.answering
+        inner = _Builder(flow, *shared, f"{path}/")
         parts, begin, end = inner.body(head)
         self.inner_values |= inner.values(parts)
         self.links += inner.links
         self.leaving |= inner.leaving
-        return _framed(head, parts, begin, end)
+        return framed(head, parts, begin, end)
 
     def step(self, step: Step, many: bool, name: str = "", case: str = "") -> Box:
         """The box or frame of a step. ``name``: the name of the branch or node that the step is.
@@ -275,7 +278,7 @@ class _Builder:
                 assert isinstance(step, Dag | Walk), "every other step is a box"
                 parts = self.free(step, head)
                 begin, end = self.ends_of(step, parts)
-        frame = _framed(head, parts, begin, end)
+        frame = framed(head, parts, begin, end)
         if isinstance(step, Fold | Repeat):
             self.box_of[step.body.id] = frame
         if isinstance(step, Branches | Each) and step.collect is not None:
@@ -378,7 +381,7 @@ class _Builder:
         for (tail, head), labels in texts.items():
             ends = boxes[tail].id, boxes[head].id
             key = way(f"{self.before}{step.id}", tail, head)
-            self.links.append(Link(*ends, "then", _either(labels), key))
+            self.links.append(Link(*ends, "then", either(labels), key))
 
     def link_limits(self, step: Walk, boxes: Mapping[str, Box]) -> None:
         """A line from each node with a limit to where the walk goes above the limit, unless an edge
@@ -440,7 +443,7 @@ class _Builder:
 
     def values(self, parts: Sequence[Box]) -> Mapping[tuple[str, str], tuple[str, ...]]:
         """The names of the values that flow from a box to a box, by their ids."""
-        around = dict(_frames_around(parts))
+        around = dict(frames_around(parts))
         names: dict[tuple[str, str], dict[str, None]] = {}
         for wire in self.data.wires:
             source = self.box_of.get(wire.source or INPUT)
@@ -464,29 +467,6 @@ class _Builder:
         return ", ".join(map(short_path, shown))
 
 
-def _framed(head: Box, parts: tuple[Box, ...], begin: Sequence[Box], end: Sequence[Box]) -> Box:
-    """The frame ``head`` around ``parts``, with the boxes at which it begins and ends."""
-    if not parts:
-        return head
-    fields = {field: getattr(head, field) for field in Box.__slots__} | {"opens": False}
-    return Frame(
-        **fields,
-        parts=parts,
-        first=tuple(begin or first_boxes(parts[0])),
-        last=tuple(end or last_boxes(parts[-1])),
-    )
-
-
-def _frames_around(
-    parts: Sequence[Box], outer: frozenset[str] = frozenset()
-) -> Iterator[tuple[str, frozenset[str]]]:
-    """The id of each box and frame with the ids of the frames around it."""
-    for part in parts:
-        yield part.id, outer
-        if isinstance(part, Frame):
-            yield from _frames_around(part.parts, outer | {part.id})
-
-
 def _without_fields(names: Iterable[str]) -> Iterable[str]:
     """The names without the fields of a value that is among them: ``rivers``, and not ``rivers, rivers →
     name``."""
@@ -502,12 +482,6 @@ def _common_prefix(data: DataFlow, step: Dag) -> str:
     paths = [name for name in outputs if name[1:].startswith("state")]
     shared = os.path.commonprefix(paths)  # noqa: RUF071  # of the texts, to the last dot
     return shared.rpartition(".")[0] if len(paths) > 1 else ""
-
-
-def _either(labels: Sequence[str]) -> str:
-    """The label of the one line of several edges between two nodes, a line for each condition; empty
-    if one of them needs none."""
-    return "\nor ".join(dict.fromkeys(labels)) if all(labels) else ""
 
 
 def _terminal(walk: str, name: str) -> Box:
