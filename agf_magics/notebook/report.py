@@ -91,7 +91,7 @@ def report(
     - ``most``: the largest number of characters of the recorded values. What is left out is named
       in the file. Default 10000000.
 
-    Raises DefinitionError if there is no such run, and OSError if the file cannot be written.
+    Raises DefinitionError if there is no such run, or if the file cannot be written.
     """
     if isinstance(run, str):
         run = find_named(run)

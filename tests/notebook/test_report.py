@@ -222,7 +222,7 @@ def test_a_line_writes_the_report_of_a_run_and_of_a_comparison(failed: Shell) ->
     page = Path("both.html").read_text(encoding="utf-8")
     assert "Values that differ" in page
     assert "script-src 'none'" in page
-    assert code(failed.run(f"%runs {first} --report missing/run.html")) == "magic.file"
+    assert code(failed.run(f"%runs {first} --report missing/run.html")) == "file.not-written"
 
 
 def test_the_command_line_writes_the_report_of_a_failed_run(

@@ -29,7 +29,8 @@ from ...pictures.amounts import UNKNOWN
 from ...pictures.plain import untypeset
 from ...pictures.problems import brief_reason
 from ...text.diagnostics import DefinitionError, Diagnostic, StepError
-from ...text.source import UNUSABLE, Source, path_error_reason, unwritable_reason
+from ...text.replaced_file import check_writable
+from ...text.source import Source
 from ...values.tables.data_frames import in_pandas_form, in_polars_form
 from ...values.tables.rows import Rows
 from ...values.value import Value
@@ -67,9 +68,7 @@ def check_target(target: Path, kind: tuple[str, tuple[str, ...]]) -> None:
         message = f"{str(target)!r} is {otherwise}"
         hint = f"write a file with the suffix {', '.join(endings[:-1])} or {endings[-1]}"
         raise DefinitionError(Diagnostic("over.file", message, hint=hint))
-    if (reason := unwritable_reason(target)) is not None:
-        message = f"{str(target)!r} cannot be written: {reason}"
-        raise DefinitionError(Diagnostic("over.file", message))
+    check_writable(target)
 
 
 PAGE = 1_000
@@ -320,11 +319,7 @@ class RowTable:
 
     def _save(self, target: Path) -> tuple[Path, str]:
         check_target(target, TABLE)
-        try:
-            return target, WRITERS[target.suffix.lower()](self, target)
-        except UNUSABLE as error:
-            message = f"{str(target)!r} cannot be written: {path_error_reason(error)}"
-            raise DefinitionError(Diagnostic("over.file", message)) from None
+        return target, WRITERS[target.suffix.lower()](self, target)
 
     def named_cells(self) -> Iterator[tuple[int, Cells]]:
         """The number and the cells of each row, in order."""

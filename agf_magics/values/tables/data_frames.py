@@ -6,8 +6,7 @@ import datetime
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from ...compat.imports import installed_only
 from ...text.diagnostics import Diagnostic, StepError
@@ -85,13 +84,12 @@ def table_of_columns(columns: Sequence[str], arrays: Sequence[Any]) -> Any:
     return pyarrow.table(list(arrays), names=list(columns))
 
 
-def write_parquet(table: Any, path: Path) -> None:
-    """Write a table of pyarrow to the file ``path``. Raises OSError, and ImportError without
-    pyarrow."""
+def write_parquet(table: Any, file: BinaryIO) -> None:
+    """Write a table of pyarrow to ``file``. Raises OSError, and ImportError without pyarrow."""
     with installed_only():
         from pyarrow import parquet
 
-    parquet.write_table(table, path)
+    parquet.write_table(table, file)
 
 
 def in_polars_form(polars: Any, columns: Sequence[str], rows: Sequence[Mapping[str, Value]]) -> Any:
