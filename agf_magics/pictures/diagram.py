@@ -72,7 +72,9 @@ class Diagram:
         self.progress = progress
         self._direction = direction
         called = called_flows(flow, callees or {}, MOST_OPENED)
-        self._scene = scene(flow, (), called.closed, called.opened, called.offered)
+        self._scene = scene(
+            flow, (), called.closed, called.opened, called.offered, called.answering
+        )
 
     def to_dot(self) -> str:
         """The picture as graphviz text, for any graphviz tool."""
