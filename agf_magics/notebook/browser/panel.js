@@ -11,6 +11,7 @@ class Panel {
     this.id = null;
     this.parts = new Map(); // what a person may have opened stays while the step changes
     this.place = { top: 0 }; // `isFollowed`: the end of a reply stays in sight, until a person scrolls
+    this.grown = new ResizeObserver(() => this.keepPlace()); // the Markdown of a reply and of a result comes later
     this.node.addEventListener("scroll", () => { this.place.top = this.node.scrollTop; }, { passive: true });
     for (const event of ["wheel", "pointerdown", "keydown"]) this.node.addEventListener(event, () => { this.place.isFollowed = false; }, { passive: true });
   }
@@ -60,10 +61,12 @@ class Panel {
     const top = this.node.scrollTop;
     if (row) this.show(found); else this.showRun(found);
     this.node.scrollTop = top;
-    if (this.parts.has("session")) this.keepPlace(this.parts.get("session").node);
     this.widen(Boolean(found.session) || this.hasWideTable === id);
-    for (const line of this.node.querySelectorAll(".excerpt")) this.fit(line); // its carets are below what they mean
+    this.fitLines();
   }
+
+  // The lines of an excerpt, whose carets are below what they mean. The answer may come before the panel has its size.
+  fitLines() { for (const line of this.node.querySelectorAll(".excerpt")) this.fit(line); }
 
   // Whether it needs the room below the steps, also where there is room beside them.
   widen(isWide) {
@@ -82,9 +85,17 @@ class Panel {
     this.widen(true);
   }
 
-  // A part grows: its end comes in sight if it is followed, and with it the beginning of the result; else the place of the last view.
-  keepPlace(node) {
-    if (!node.clientHeight) return; // not here yet, or not any more
+  // The conversation whose place is kept.
+  keep(talk) {
+    this.talk = talk;
+    this.grown.observe(talk);
+  }
+
+  // The conversation or the result grows: the end of the first comes in sight if it is followed, and with it the beginning of the second;
+  // else the place of the last view.
+  keepPlace() {
+    const node = this.talk;
+    if (!node?.clientHeight) return; // not here yet, or not any more
     const end = of => of.getBoundingClientRect().bottom, last = this.result?.isConnected ? Math.min(end(this.result), end(node) + BEGINNING) : end(node);
     if (this.place.isFollowed) this.node.scrollTop += last - end(this.node) + 8;
     else this.node.scrollTop ||= this.place.top;
@@ -170,6 +181,7 @@ class Panel {
     if (step.definition) part([placeElement(`Definition: ${step.definition.name}, line ${step.definition.first}`), " · in Python: ", element("code", {}, step.id)], definitionElement(step.definition));
     this.put(children);
     this.result = step.output && [...this.node.children].findLast(child => child.previousElementSibling?.className === "copy");
+    if (this.result) this.grown.observe(this.result);
     const { wanted } = this;
     if (wanted) this.withCalls(calls => calls.openElement(wanted));
     this.wanted = null;
