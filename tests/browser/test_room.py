@@ -145,7 +145,9 @@ steps:
     do: {tool: {name: lookup_order, args: {order_id: !expr item}, on_error: continue}}
     collect: {transform: {value: pipe}}
     output: orders_that_were_found_today"""
-PICKY = SETUP.replace("orders = list(range(400))", "orders = list(range(60))") + """
+PICKY = (
+    SETUP.replace("orders = list(range(400))", "orders = list(range(60))")
+    + """
 from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
 
 def refuse(messages, info):
@@ -153,7 +155,8 @@ def refuse(messages, info):
     if asked == 3:
         return ModelResponse(parts=[TextPart("No.")])
     given = {"rows": [], "table": str(asked), "mode": "new"}
-    return ModelResponse(parts=[ToolCallPart("enrich", {"order": 3, "rates": {"n": asked}}), ToolCallPart("write_table", given)])
+    calls = {"enrich": {"order": 3, "rates": {"n": asked}}, "write_table": given}
+    return ModelResponse(parts=[ToolCallPart(*call) for call in calls.items()])
 
 agf.model_agent("picky", model=FunctionModel(refuse))
 
@@ -162,6 +165,7 @@ def found(order_id: int) -> int:
     if order_id == 7:
         raise KeyError(order_id)
     return order_id"""
+)
 WHOLE = "node => node.offsetWidth > 0 && node.scrollWidth <= node.clientWidth + 1"
 """Whether an element has room for its text."""
 
