@@ -20,7 +20,6 @@ from agf_magics.pictures.pages.parts import headline
 from agf_magics.pictures.pages.updates import Updates, describe_tree
 from agf_magics.pictures.pages.wire import UpdateRow
 from agf_magics.pictures.row_words import (
-    Tally,
     activity,
     brief_name,
     brief_times,
@@ -41,6 +40,7 @@ from agf_magics.pictures.row_words import (
 )
 from agf_magics.pictures.scene.builder import scene
 from agf_magics.pictures.scene.scene import Box, Frame
+from agf_magics.pictures.tally import Tally
 from tests.pictures.flows import load
 
 pytestmark = pytest.mark.usefixtures("journaled")

@@ -135,7 +135,7 @@ class Explorer {
     this.divider.setAttribute("aria-valuenow", Math.round(100 * share));
     this.lower.setAttribute("aria-valuenow", Math.round(this.box.clientHeight));
     this.main.style.flexBasis = this.sizes.share && !this.isBelow ? `${this.sizes.share * 100}%` : "";
-    for (const name of ["share", "tall", "low"]) this.box.classList.toggle(`has-${name}`, Boolean(this.sizes[name]));
+    for (const name of ["share", "tall"]) this.box.classList.toggle(`has-${name}`, Boolean(this.sizes[name]));
     this.isShort = this.isNarrow || this.main.clientWidth < SHORTEST;
     this.isBrief = this.main.clientWidth < ROOMY;
     this.room = this.main.clientWidth - (this.isShort ? 190 : 290); // for the counters of a row

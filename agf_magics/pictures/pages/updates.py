@@ -20,7 +20,6 @@ from ..call_words import call_words
 from ..plain import line
 from ..row_words import (
     Corner,
-    Tally,
     activity,
     brief_name,
     brief_times,
@@ -41,6 +40,7 @@ from ..row_words import (
     tool_look,
     turns_of,
 )
+from ..tally import Tally
 from .parts import LONGEST_ARGUMENT, count_elements, counts, shown_status, unstopped
 from .wire import StateRow, StepRow, UpdateRow
 
