@@ -38,6 +38,7 @@ from .commands.command_line import (
     RUN_COMMAND,
 )
 from .commands.line import ParsedLine, as_typed, read_words
+from .commands.named_definitions import one_file
 from .commands.quickstart import quickstart
 from .commands.words import Token, line_error
 from .compat.imports import installed_only
@@ -121,10 +122,10 @@ def _act(source: Source, words: Sequence[Token]) -> int:
 
 
 def _draw(parsed: ParsedLine) -> int:
-    picture = agf.draw(Path(parsed.words("FILE")[0].text))
+    picture = agf.draw(one_file(parsed.words("FILE")[0]))
     target = parsed.word("--save")
     if target is None:
-        say(picture.to_dot())
+        say(picture.to_dot(), "xmlcharrefreplace")  # Graphviz reads references of HTML
     else:
         save_file(target, picture.save)
     return 0

@@ -10,38 +10,35 @@ from typing import Any
 from ..catalog import Registry, default
 from ..commands.command_line import FORMATS
 from ..commands.line import ParsedLine
+from ..commands.named_definitions import all_definitions
 from ..commands.words import line_error
 from ..flow.flow import Flow
 from ..languages.ours import detect_language
 from ..lifecycle.definitions.checking import check_definition
 from ..lifecycle.definitions.definition_source import source_of
-from ..lifecycle.definitions.file_sets import definition_files, registry_with
+from ..lifecycle.definitions.file_sets import registry_with
 from ..pictures.amounts import counted
 from ..text.columns import wrap
-from ..text.diagnostics import DefinitionError, Diagnostic, refused
+from ..text.diagnostics import DefinitionError, Diagnostic
 from ..text.folder import notebook_folder
 from .hints import one_of, with_option
-from .streams import json_lines, say, tell, write
+from .streams import printable_json, say, tell, write
 
 
 def check(parsed: ParsedLine) -> int:
     """Print the problems of all files that the line names; 1 if one of them is an error."""
-    words = parsed.words("FILE")
     format = parsed.text("--format") or "text"
     if format not in FORMATS:
         message = f"unexpected word {format!r}: --format takes {one_of(FORMATS)}"
         raise line_error("extra-word", message, parsed.words("--format")[0])
-    files = list(dict.fromkeys(file for word in words for file in definition_files(word.text)))
-    if not files:
-        names = " ".join(word.text for word in words)
-        raise refused("define.file", f"no definition matches {names}")
+    files = all_definitions(parsed.words("FILE"))
     registry, notes = registry_with(files, default()) if len(files) > 1 else (default(), {})
     checked = [
         _check_file(file, "--strict" in parsed, registry, notes.get(file, ())) for file in files
     ]
     problems = [problem for _, of_file, _ in checked for problem in of_file]
     if format == "json":
-        write(json_lines(list(map(_row, problems))))
+        write(printable_json(list(map(_row, problems))))
     elif format == "github":
         say("\n".join(_annotation(row) for row in map(_row, problems)))
     else:

@@ -19,6 +19,7 @@ import agf_magics as agf
 from ..catalog import default
 from ..commands.command_line import FOR_SCORES
 from ..commands.line import ParsedLine
+from ..commands.named_definitions import one_file
 from ..commands.options import FOR_LIMITS
 from ..commands.output_files import unwritable
 from ..commands.values import (
@@ -56,13 +57,20 @@ from .setting_up import SETTINGS
 from .streams import EachPart, printable_json, save_file, say, tell, write
 from .tools import import_tools
 
+KEPT = (
+    *("--tools", "--define", "--mcp"),
+    *("--score", "--against", "--fail-below"),
+    *("--save", "--figures", "--report", "--record", "--export"),
+)
+"""The options with words that the line to resume a run has, too. The journal has the limits and the input."""
+
 INTERRUPTED = 130
 """The exit code after Ctrl-C: 128 plus the number of SIGINT, as in shells."""
 
 
 def run(parsed: ParsedLine) -> int:
     """Run the file of the line, once or over a table."""
-    file = Path(parsed.words("FILE")[0].text)
+    file = one_file(parsed.words("FILE")[0])
     values = inputs(parsed, None) or None
     over = rows_of(parsed, None, FOR_SCORES)
     limits = limits_of(parsed, settings.current.settings.limits)
@@ -179,12 +187,8 @@ def _tell_how_it_went(parsed: ParsedLine, run: agf.Run) -> None:
 
 
 def _to_resume(parsed: ParsedLine, run: agf.Run) -> str:
-    """The line that resumes ``run``, with the options that its tools need."""
-    words = [
-        f"{flag} {shlex.quote(word.text)}"
-        for flag in ("--tools", "--define", "--mcp")
-        for word in parsed.words(flag)
-    ]
+    """The line that resumes ``run``, with the options that its tools need, and those of its files."""
+    words = [f"{flag} {shlex.quote(word.text)}" for flag in KEPT for word in parsed.words(flag)]
     words += [flag for flag in (*SETTINGS, "--allow-mcp") if flag in parsed]
     folder = notebook_folder.path
     current = Path.cwd().resolve()

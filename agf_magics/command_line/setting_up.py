@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from ..commands.line import ParsedLine
+from ..commands.named_definitions import all_definitions
 from ..commands.words import Token, line_error
 from ..flow.progress.question import Question
 from ..lifecycle.definitions.define import register
-from ..lifecycle.definitions.file_sets import definition_files, places
+from ..lifecycle.definitions.file_sets import places
 from ..lifecycle.input.prompt import ask_at_prompt
 from ..settings import settings
 from ..text.columns import wrap
@@ -37,13 +38,9 @@ def set_up(parsed: ParsedLine) -> None:
     current.words = settings.COMMAND_LINE
     for word in parsed.words("--tools"):
         import_tools(word)
-    for word in parsed.words("--define"):
-        files = definition_files(word.text)
-        if not files:
-            raise line_error("file", f"no definition matches {word.text!r}", word)
-        for file in files:
-            for note in register(file, origin=str(file.resolve())).replacements:
-                tell(wrap(f"note: {note}"))
+    for file in all_definitions(parsed.words("--define")):
+        for note in register(file, origin=str(file.resolve())).replacements:
+            tell(wrap(f"note: {note}"))
     for word in parsed.words("--mcp"):
         _connect(word, "--allow-mcp" in parsed)
 

@@ -78,22 +78,27 @@ def _output() -> TextIO | None:
     return _kept[-1] if _kept else sys.stdout
 
 
-def write(text: str) -> None:
-    """Write to stdout and flush: an error at the end of the process would not be reported. Raises
-    NoOutput."""
+def write(text: str, escapes: str = "backslashreplace") -> None:
+    """Write to stdout and flush: an error at the end of the process would not be reported.
+    ``escapes``: how characters that stdout cannot encode are written, as the name of a handler of
+    errors in `codecs`; default: as in a Python text. Raises NoOutput."""
     stdout = _output()
     try:
         if stdout is None:
             raise OSError(errno.EBADF, "stdout is closed")
-        print(text, file=stdout)
+        try:
+            print(text, file=stdout)
+        except UnicodeEncodeError as error:
+            print(text.encode(error.encoding, escapes).decode(error.encoding), file=stdout)
         stdout.flush()
     except OSError as error:
         raise NoOutput from error
 
 
-def say(text: str) -> None:
-    """Print a text on stdout. Control characters in it, of a definition or a result, are escaped."""
-    write(plain(text, len(text)))
+def say(text: str, escapes: str = "backslashreplace") -> None:
+    """Print a text on stdout. Control characters in it, of a definition or a result, are escaped.
+    ``escapes``: as in `write`."""
+    write(plain(text, len(text)), escapes)
 
 
 def tell(text: str) -> None:
@@ -141,19 +146,14 @@ class EachPart:
 
 
 def printable_json(value: Value) -> str:
-    """JSON with escapes for characters that stdout cannot encode."""
+    """JSON with escapes for control characters, which a terminal would obey, and for characters that
+    stdout cannot encode."""
     written = as_json(value)
-    text = json_lines(written)
+    text = json.dumps(written, indent=2, ensure_ascii=False)
     try:
         text.encode(getattr(_output(), "encoding", None) or "utf-8")
     except UnicodeEncodeError:
         return json.dumps(written, indent=2)
-    return text
-
-
-def json_lines(value: Value) -> str:
-    """JSON with escapes for control characters, which a terminal would obey."""
-    text = json.dumps(value, indent=2, ensure_ascii=False)
     return "\n".join(map(visible, text.split("\n")))
 
 

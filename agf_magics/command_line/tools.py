@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import importlib
-import runpy
 import sys
 import traceback
 from collections.abc import Mapping
+from importlib.machinery import SourceFileLoader
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
 from ..commands.words import Token, line_error
@@ -36,16 +38,39 @@ def import_tools(word: Token) -> Mapping[str, Any]:
                 return vars(imported)
             why = f"{module!r} is a folder without an __init__.py: {_NAME_A_FILE}"
         elif Path(module).is_file():
-            return runpy.run_path(module)
+            # As Python does for a script: its neighbours are the user's own modules.
+            sys.path.insert(0, str(Path(module).resolve().parent))
+            with for_the_person():
+                return _run_file(Path(module))
         else:
             why = f"there is no file {module!r}"
-    # The user's code may raise anything.
-    except Exception as error:
+    # The user's code may raise anything. A SystemExit would end the command as if it had done its work.
+    except (Exception, SystemExit) as error:
         why = _why_not_imported(module, error)
     raise line_error("file", why, word)
 
 
-def _why_not_imported(module: str, error: Exception) -> str:
+def _run_file(file: Path) -> Mapping[str, Any]:
+    """Run a file as a module that another process finds by the same name, so that a journal can store
+    an object of its classes."""
+    name = f"{file.stem} file"  # a blank: no import of another module can mean it
+    loader = _Compiling(name, str(file))
+    spec = spec_from_file_location(name, file, loader=loader)
+    assert spec is not None  # it has a loader
+    module = sys.modules[name] = module_from_spec(spec)
+    loader.exec_module(module)
+    return vars(module)
+
+
+class _Compiling(SourceFileLoader):
+    """Compiles the file each time: Python takes a stored compilation for a file that was edited within
+    the same second."""
+
+    def get_code(self, fullname: str) -> CodeType:
+        return self.source_to_code(self.get_data(self.path), self.path)
+
+
+def _why_not_imported(module: str, error: BaseException) -> str:
     """The user's line that failed while ``module`` was imported, and its error; or the words that there is
     no such module."""
     lacks = attribute(error, "name") if is_a(error, ModuleNotFoundError) else None
@@ -55,5 +80,11 @@ def _why_not_imported(module: str, error: Exception) -> str:
         # A file with wrong syntax has no frame in the traceback.
         return f"{file}, line {attribute(error, 'lineno')}: SyntaxError: {attribute(error, 'msg')}"
     frames = traceback.extract_tb(trace_of(error))
-    user_frames = [frame for frame in frames if not Path(frame.filename).is_relative_to(PACKAGE)]
+    user_frames = [
+        frame
+        for frame in frames
+        if not Path(frame.filename).is_relative_to(PACKAGE) and not frame.filename.startswith("<")
+    ]
+    if not user_frames:
+        return f"{module}: {describe_exception(error)}"
     return f"{user_frames[-1].filename}, line {user_frames[-1].lineno}: {describe_exception(error)}"

@@ -358,6 +358,8 @@ def rows_of(parsed: ParsedLine, names: Names, others: Sequence[Option] = ()) -> 
         if (number := count(parsed, f"--{name}", None, least)) is not None
     }
     table = _table(word, names) if word is not None else None
+    if isinstance(table, str) and (target := parsed.word("--save")) is not None:
+        _refuse_same_file(table, target)
     renamed = dict(_read_mapping(mapping) for mapping in parsed.words("--map"))
     return with_place_of(
         retried or word,
@@ -365,6 +367,16 @@ def rows_of(parsed: ParsedLine, names: Names, others: Sequence[Option] = ()) -> 
             table, retried and retried.text, map=renamed, yes="--yes" in parsed, **counts
         ),
     )
+
+
+def _refuse_same_file(table: str, target: Token) -> None:
+    """Refuse to write the rows of a run over the file from which it reads them: the run could not be
+    resumed, and the person's own data would be gone."""
+    with suppress(OSError):  # there is no such file yet
+        if Path(target.text).samefile(table):
+            message = f"{target.text!r} is the table of --over, and would be overwritten"
+            hint = "save the rows to another file"
+            raise line_error("file", message, target, hint)
 
 
 def _table(word: Token, names: Names) -> Any:

@@ -393,7 +393,7 @@ class Journal:
 
     async def fire_once(self, step: Invoke, callee: object, key: CallKey, arguments: Any) -> bool:
         """Write that a fire-and-forget call starts, and wait until that is durable. Returns False, and
-        writes nothing, if an earlier session has started the call."""
+        writes nothing, if an earlier session has started the call. Raises as `start_effect`."""
         if ("fired", key) in self.log.marks:
             return False
         # Set before the row is written: the call may write its outcome after the end of the run.
@@ -401,11 +401,27 @@ class Journal:
         await self.durable(
             self._write(*self.rows.outcome("fired", self.start_call(step, callee, key, arguments)))
         )
+        self._check_written()
         return True
 
     async def start_effect(self, call: StartedCall) -> None:
-        """Write that a call with an effect is about to be made, and wait until that is durable."""
+        """Write that a call with an effect is about to be made, and wait until that is durable.
+
+        Raises JournalError if it cannot be written: then the call must not be made, because a resumed
+        run would make it again without a question."""
         await self.durable(self._write(*self.rows.mark("begun", call.key)), lost=0)
+        self._check_written()
+
+    def _check_written(self) -> None:
+        if (why := self.why_unwritten) is not None:
+            raise why
+
+    @property
+    def why_unwritten(self) -> JournalError | None:
+        """The error because of which a resumed run would not know what happens from now on; None:
+        everything is written, or the file does not have this run, so that nobody can resume it."""
+        is_broken = self.broken is not None and self.num not in self.store.beginning
+        return self.broken if is_broken else None
 
     def mark(self, mark: str, key: CallKey, error: BaseException | None = None) -> None:
         """Write an event that is no call, without waiting, and the ``error`` that caused it. A mark

@@ -20,6 +20,9 @@ CASES = {
     "nothere.py": "there is no file 'nothere.py'",
     "broken.py": "broken.py, line 1: SyntaxError: '(' was never closed",
     "broken": "broken.py, line 1: SyntaxError: '(' was never closed",
+    "nulls.py": "nulls.py: SyntaxError: source code string cannot contain null bytes",
+    "ends.py": "ends.py, line 2: SystemExit: 0",
+    "ends": "ends.py, line 2: SystemExit: 0",
     "lacking": "lacking.py, line 1: ModuleNotFoundError: No module named 'nothere'",
 }
 
@@ -28,6 +31,8 @@ CASES = {
 def test_a_wrong_module_is_reported(tmp_path: Path, named: str) -> None:
     Path(tmp_path, "plain").mkdir()
     Path(tmp_path, "broken.py").write_text("x = (")
+    Path(tmp_path, "nulls.py").write_bytes(b"x = 1\0")
+    Path(tmp_path, "ends.py").write_text("import sys\nsys.exit(0)")  # as a program without a guard ends
     Path(tmp_path, "lacking.py").write_text("import nothere")
     Path(tmp_path, "p.yaml").write_text('{pipeline: p, steps: [{transform: {value: "1"}}]}')
     completed = command_line(tmp_path, "check", "p.yaml", "--tools", named)

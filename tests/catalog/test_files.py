@@ -13,6 +13,7 @@ import pytest
 
 from agf_magics.catalog import Registry, install
 from agf_magics.text.diagnostics import StepError
+from tests.processes import script
 
 posix = pytest.mark.skipif(os.name != "posix", reason="links and pipes of POSIX")
 
@@ -35,6 +36,36 @@ def call(folder: Path) -> Callable[..., Any]:
         return registered.function(**registered.check(given))
 
     return by_name
+
+
+FULL = """
+import resource, signal, sys
+from pathlib import Path
+from agf_magics.catalog import Registry, install
+from agf_magics.text.diagnostics import StepError
+
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+registry = Registry()
+install(registry, folder=Path.cwd, allow_shell=lambda: False)
+write = registry.tools["file__write"].function
+resource.setrlimit(resource.RLIMIT_FSIZE, (2_000, resource.RLIM_INFINITY))  # as a disk with this room
+for size in map(int, sys.argv[1:]):
+    try:
+        print(write(path="notes.txt", content="x" * size)["bytes"])
+    except StepError as error:
+        print(error.code)
+"""
+
+
+@posix
+def test_a_file_keeps_its_text_if_the_disk_has_no_room_for_another(tmp_path: Path) -> None:
+    notes = tmp_path / "notes.txt"
+    notes.write_text("precious " * 100)
+    completed = script(FULL, tmp_path, "2001", "100000")
+    assert (completed.stdout.split(), notes.read_text()) == (["tool.file-write"] * 2, "precious " * 100)
+    completed = script(FULL, tmp_path, "2000", "3", "2000", "0", "7", "2001")
+    assert completed.stdout.split() == ["2000", "3", "2000", "0", "7", "tool.file-write"], completed.stderr
+    assert notes.read_text() == "x" * 7
 
 
 def test_what_is_written_can_be_read(call: Callable[..., Any], folder: Path) -> None:

@@ -10,6 +10,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -78,6 +79,14 @@ BIG = 2**60 + 1
 """A whole number that a float would change."""
 
 
+class Sales(pd.DataFrame):
+    """A class of a notebook, as GeoDataFrame is one of a library."""
+
+
+class Orders(pl.DataFrame):
+    """The same of polars."""
+
+
 SAME: dict[str, tuple[Any, str, list[Any]]] = {
     "a text that is a number": ([{"x": "10"}, {"x": 20}], "select x from t where x = '10'", [{"x": "10"}]),
     "a text that is JSON": ([{"x": "true"}, {"x": [1]}], "select x from t", [{"x": "true"}, {"x": "[1]"}]),
@@ -92,6 +101,18 @@ SAME: dict[str, tuple[Any, str, list[Any]]] = {
         pd.DataFrame({"x": [{"a": BIG}, {"a": None}]}),
         "select x from t",
         [{"x": {"a": BIG}}, {"x": {"a": None}}],
+    ),
+    "a subclass of pandas": (Sales({"x": [1, 2]}), "select x from t", [{"x": 1}, {"x": 2}]),
+    "a subclass of polars": (Orders({"x": [1, 2]}), "select x from t", [{"x": 1}, {"x": 2}]),
+    "half floats": (
+        pd.DataFrame({"x": np.array([1.5, 65504], dtype="float16")}),
+        "select x from t",
+        [{"x": 1.5}, {"x": 65504.0}],
+    ),
+    "half floats of Arrow": (
+        pl.DataFrame({"y": [1]}).to_arrow().append_column("x", pa.array([np.float16(0.5)])),
+        "select x from t",
+        pa.table({"x": pa.array([0.5], pa.float32())}),
     ),
     "dates beside None": (
         pd.DataFrame({"x": [date(2026, 1, 2), None]}),

@@ -18,6 +18,7 @@ import agf_magics as agf
 from agf_magics.__main__ import main
 from tests.engine import kept
 from tests.fans import fan_out
+from tests.processes import command_line
 
 GOOD = "pipeline: good\nsteps:\n- transform: {value: ctx.n}\n"
 BAD = "pipeline: bad\nsteps:\n- transform: {value: len(ctx.n)}\n- tol: {name: x}\n"
@@ -158,6 +159,70 @@ def test_the_hint_for_a_file_that_is_missing_has_no_values_of_options(capsys: py
     assert "write agf-magics run FILE;" in " ".join(capsys.readouterr().err.split())
 
 
+KINDS = {
+    "a dataclass": "@dataclasses.dataclass\nclass Thing:\n    n: int\n    then: Thing | None = None",
+    "a model": "class Thing(pydantic.BaseModel):\n    n: int\n    then: Thing | None = None",
+    "an enumeration": "class Thing(enum.Enum):\n    three = 3\n    n = property(lambda self: self.value)",
+}
+TOOLS = """\
+from __future__ import annotations
+import dataclasses, enum, pathlib, pydantic
+from agf_magics import tool
+
+{kind}
+
+@tool
+def make() -> Thing:
+    print("made")
+    return Thing(n=3) if Thing.__mro__[1] is not enum.Enum else Thing(3)
+
+@tool
+def use(thing: Thing) -> int:
+    if pathlib.Path("fails").exists():
+        raise ValueError("no")
+    assert isinstance(thing, Thing)
+    return thing.n
+"""
+USES = "pipeline: q\nsteps:\n- tool: {name: make, output: t}\n- tool: {name: use, args: {thing: !expr ctx.t}}\n"
+
+
+@pytest.mark.parametrize("case", KINDS)
+def test_an_object_of_a_class_of_the_tools_is_there_after_a_resume(case: str, tmp_path: Path) -> None:
+    Path("uses.yaml").write_text(USES)
+    Path("tools.py").write_text(TOOLS.format(kind=KINDS[case]))
+    Path("fails").touch()
+    failed = command_line(tmp_path, "run", "uses.yaml", "--tools", "tools.py")
+    Path("fails").unlink()
+    *_, line = failed.stderr.splitlines()
+    words = shlex.split(line.removeprefix("to resume it: agf-magics "))
+    resumed = command_line(tmp_path, *words, "--quiet")
+    assert (resumed.stdout, resumed.stderr) == ("3\n", "")
+
+
+@pytest.mark.parametrize("word", ["rows.csv", "./rows.csv", "link.csv"])
+def test_the_rows_are_never_written_over_the_table(word: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("rows.csv").write_text("n\n1\n")
+    Path("link.csv").symlink_to("rows.csv")
+    assert main(["run", "good.yaml", "--over", "rows.csv", "--save", word]) == 2
+    assert "is the table of --over, and would be overwritten [magic.file]" in " ".join(capsys.readouterr().err.split())
+    assert Path("rows.csv").read_text() == "n\n1\n"
+    assert main(["run", "good.yaml", "--over", "rows.csv", "--save", "other.csv"]) == 0
+
+
+def test_the_line_that_resumes_a_run_has_the_options_of_its_files(tmp_path: Path) -> None:
+    Path("fails.yaml").write_text("pipeline: fails\nsteps: [{tool: {name: fail, args: {n: !expr ctx.n}}}]\n")
+    Path("other").mkdir()
+    Path("other/tools.py").write_text(
+        "from beside import WHY\nfrom agf_magics import tool\n@tool\ndef fail(n: int) -> int: raise ValueError(WHY)\n"
+    )
+    Path("other/beside.py").write_text("WHY = 'too few'\n")
+    options = ["--tools", "other/tools.py", "--report", "a b.html", "--record", "r.json", "--quiet"]
+    failed = command_line(tmp_path, "run", "fails.yaml", "--set", "n=1", *options)
+    assert "ValueError: too few" in failed.stderr
+    line = next(line for line in failed.stderr.splitlines() if line.startswith("to resume it: "))
+    assert line.endswith("--tools other/tools.py --report 'a b.html' --record r.json")
+
+
 def test_an_unknown_run_is_not_resumed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["resume", "nowhere"]) == 1
     assert "[journal." in capsys.readouterr().err
@@ -182,8 +247,27 @@ def test_check_takes_files_folders_and_patterns(capsys: pytest.CaptureFixture[st
     printed = capsys.readouterr()
     assert printed.out.splitlines() == ["good.yaml: ok", "  input n", "bad.yaml: 2 errors"]
     assert "[r1.unknown-function]" in printed.err
-    assert main(["check", "none*.yaml"]) == 1
-    assert "no definition matches none*.yaml [define.file]" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        ["check", "nofile.yaml"],
+        ["check", "good.yaml", "none*.yaml"],
+        ["check", "empty"],
+        ["run", "nofile.yaml"],
+        ["draw", "nofile.yaml"],
+        ["mcp", "nofile.yaml"],
+        ["run", "good.yaml", "--define", "nofile.yaml"],
+        ["run", "good.yaml", "--define", "empty"],
+    ],
+)
+def test_a_word_that_names_no_file_is_told_at_its_place(line: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    Path("empty").mkdir()
+    assert main(line) == 2
+    printed = capsys.readouterr().err
+    assert "[magic.file]" in printed
+    assert "^" * (len(line[-1])) in printed
 
 
 def test_check_for_a_program(capsys: pytest.CaptureFixture[str]) -> None:

@@ -33,3 +33,13 @@ def test_without_the_permission_nothing_is_started_and_the_commands_are_shown(fo
     assert "mcp.not-allowed" in completed.stderr
     assert "quick.py" in "".join(completed.stderr.split())
     assert marks(folder / "mark") == []
+
+
+def test_a_server_that_the_file_disables_is_not_started(folder: Path) -> None:
+    listed = json.loads((folder / "mcp.json").read_text(encoding="utf-8"))
+    off = {"command": "python", "args": ["off.py"], "disabled": True}
+    listed["mcpServers"]["off"] = off
+    (folder / "mcp.json").write_text(json.dumps(listed), encoding="utf-8")
+    (folder / "off.py").write_text("open('started', 'w').close()", encoding="utf-8")
+    completed = command_line(folder, "run", "add.yaml", "--quiet", "--mcp", "mcp.json", "--allow-mcp")
+    assert (completed.stdout, (folder / "started").exists()) == ('"3"\n', False), completed.stderr

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import os
 import shutil
 import sys
@@ -19,6 +20,7 @@ import pytest
 import agf_magics as agf
 from agf_magics import DefinitionError, Diagnostic, StepError
 from agf_magics.mcp import Server
+from agf_magics.mcp.client.sdk_records import NAMES
 from tests.mcp.servers import PROGRAMS, call, is_alive, program, until
 
 
@@ -118,6 +120,28 @@ def test_a_secret_that_a_cut_or_an_unseen_character_divides_is_masked(mode: str,
     for text in (failure.message, server.log, notes(server)):
         assert "s3cr" not in text
         assert "QQQ" not in text
+
+
+def test_what_the_sdk_logs_of_a_session_is_in_the_servers_log_and_masked(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("SHOP_TOKEN", "s3cr3tQQQ")
+    caplog.set_level("DEBUG")
+    server = connect("leaks-to-the-sdk", env={"SECRET": "$SHOP_TOKEN"})
+    assert call("bad__go").output == "done"
+    assert until(lambda: "notifications/message" in server.log)
+    assert "•••" in server.log
+    assert agf.registry.tools["bad__go"].description == "for •••"
+    for text in (server.log, notes(server), caplog.text):
+        assert "s3cr3tQQQ" not in text
+    logging.getLogger("mcp.client.client").warning("the person's own client")
+    assert "the person's own client" in caplog.text
+
+
+def test_every_logger_of_the_sdk_that_a_session_uses_is_known() -> None:
+    modules = [module for name, module in sys.modules.items() if name.startswith(("mcp.client.", "mcp.shared."))]
+    loggers = {vars(module)["logger"].name for module in modules if "logger" in vars(module)}
+    assert loggers - {"mcp.client.sse", "mcp.client.stdio"} <= {*NAMES}
 
 
 def test_a_flood_on_stderr_is_kept_in_part() -> None:

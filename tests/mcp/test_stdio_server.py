@@ -173,5 +173,5 @@ def test_without_a_definition_nothing_is_served(tmp_path: Path) -> None:
     completed = subprocess.run(
         program, cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60
     )
-    assert (completed.returncode, completed.stdout) == (1, "")
-    assert "no definition matches *.yaml [define.file]" in completed.stderr
+    assert (completed.returncode, completed.stdout) == (2, "")
+    assert "no file '*.yaml' [magic.file]" in completed.stderr

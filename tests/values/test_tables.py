@@ -12,6 +12,7 @@ import pandas as pd
 import polars
 import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 import agf_magics as agf
 from agf_magics.values.tables.tables import Picked, open_rows
@@ -131,6 +132,23 @@ def test_the_end_of_its_name_says_what_a_file_is(suffix: str, content: str, kind
     path = tmp_path / f"rows{suffix}"
     path.write_text(content, "utf-8")
     assert list(open_rows(kind(path))) == [{"n": 1}]
+
+
+def test_two_columns_of_a_file_have_different_names(tmp_path: Path) -> None:
+    parquet.write_table(pa.table([[1], ["a"]], names=["n", "n"]), tmp_path / "rows.parquet")
+    (tmp_path / "rows.csv").write_text("n,n\n1,a\n", "utf-8")
+    for name in ("rows.parquet", "rows.csv"):
+        with pytest.raises(agf.DefinitionError, match="two columns are called 'n'") as refused:
+            open_rows(tmp_path / name)
+        assert refused.value.code == "over.columns"
+
+
+@pytest.mark.parametrize("text", ["n,m\n1,a\n2,b\n", "\n\nn,m\n1,a\n2,b\n", "\ufeff\r\nn,m\r\n\r\n1,a\r\n2,b\r\n\r\n"])
+def test_blank_lines_of_a_csv_file_do_not_count(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_bytes(text.encode())
+    rows = open_rows(path)
+    assert (list(rows), rows.columns) == (ROWS, ("n", "m"))
 
 
 def test_no_row_is_a_table_too() -> None:

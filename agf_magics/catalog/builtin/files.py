@@ -5,6 +5,7 @@ The tools open files below the notebook's folder, except protected files (notebo
 
 from __future__ import annotations
 
+import errno
 import itertools
 import os
 from collections.abc import Collection
@@ -72,9 +73,10 @@ def write_file(root: Path, path: str, content: Value, protected: Collection[Path
         refuse_runnable(path, parts, root)
         with open_below(root, path, parts, "write") as file:
             _refuse_protected(file, path, protected)
-            os.ftruncate(file.descriptor, 0)
+            _make_room(file, len(written))
             with open(file.descriptor, "wb", closefd=False) as out:
                 out.write(written)
+            os.ftruncate(file.descriptor, len(written))
         return {"path": PurePath(path).as_posix(), "bytes": len(written)}
     except NotThere as error:
         raise StepError(Diagnostic("tool.file-write", f"{path!r} {error}")) from None
@@ -83,6 +85,23 @@ def write_file(root: Path, path: str, content: Value, protected: Collection[Path
     except OSError as error:
         why = str(error.strerror)
     raise StepError(Diagnostic("tool.file-write", f"{path!r} cannot be written: {why}"))
+
+
+def _make_room(file: OpenFile, size: int) -> None:
+    """Let ``file`` have room for ``size`` bytes before the first one is overwritten: if the disk is
+    full, the file keeps its content. Raises OSError."""
+    before = file.status.st_size
+    if size <= before:
+        return
+    try:
+        if hasattr(os, "posix_fallocate"):
+            os.posix_fallocate(file.descriptor, 0, size)
+        else:
+            os.ftruncate(file.descriptor, size)
+    except OSError as error:
+        os.ftruncate(file.descriptor, before)
+        if error.errno not in (errno.EOPNOTSUPP, errno.EINVAL):  # not every kind of disk makes room
+            raise
 
 
 def _names(root: Path, path: str, protected: Collection[Path]) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from ...values.no_json import has_no_json
 from ...values.tables.columns import LONGEST_CELL
 from ...values.tables.data_frames import FrameRows, arrow_table, table_of_columns
 from ...values.tables.rows import Rows, cell
-from ...values.tables.tables import open_rows
+from ...values.tables.tables import library_of, open_rows
 from ...values.value import Value, type_name
 
 FRAMES = "a DataFrame of pandas or polars, an Arrow table, or a list of mappings"
@@ -49,7 +49,7 @@ def arrow_of_frame(name: str, frame: Value, pyarrow: Any) -> Any:
         if double := same_in_sql(rows.columns):
             same = f"its columns {double[0]!r} and {double[1]!r} have the same name in SQL"
             raise StepError(Diagnostic("tool.sql-frame", same, hint="rename one of them"))
-        table = _arrow_of_rows(rows, pyarrow)
+        table = _without_half_floats(_arrow_of_rows(rows, pyarrow), pyarrow)
         _refuse_what_sql_changes(table, pyarrow)
         return table
     except (AgfError, pyarrow.ArrowException, TypeError, ValueError) as error:
@@ -70,7 +70,7 @@ def _arrow_of_rows(rows: Rows, pyarrow: Any) -> Any:
     if not isinstance(rows, FrameRows):
         return _rows_table(rows.columns, list(rows), pyarrow)
     frame = rows.frame
-    library = type(frame).__module__.partition(".")[0]
+    library = library_of(frame)
     if library == "pandas":
         columns = [_pandas_column(frame, place, pyarrow) for place in range(frame.shape[1])]
         return table_of_columns(rows.columns, columns)
@@ -78,6 +78,16 @@ def _arrow_of_rows(rows: Rows, pyarrow: Any) -> Any:
         columns = [_polars_column(column, pyarrow) for column in frame.get_columns()]
         return table_of_columns(rows.columns, columns)
     return frame
+
+
+def _without_half_floats(table: Any, pyarrow: Any) -> Any:
+    """Floats of 16 bits as floats of 32 bits, which are the same numbers: DuckDB has no smaller ones."""
+    is_half = pyarrow.types.is_float16
+    columns = [
+        column.cast(pyarrow.float32()) if is_half(column.type) else column
+        for column in table.columns
+    ]
+    return table_of_columns(table.column_names, columns)
 
 
 def _refuse_what_sql_changes(table: Any, pyarrow: Any) -> None:
@@ -160,7 +170,7 @@ def frame_like(first: Value, table: Any, has_decimals: bool, pyarrow: Any) -> Va
         raise StepError(Diagnostic("tool.sql-query", message, hint=RENAMED))
     arrays = [_plain(column, has_decimals, pyarrow) for column in table.columns]
     table = pyarrow.table(arrays, names=names)
-    library = type(first).__module__.partition(".")[0]
+    library = library_of(first)
     if library == "polars":
         return sys.modules["polars"].from_arrow(table)
     if library == "pandas":

@@ -23,6 +23,7 @@ from ...flow.progress.question import Question, Unanswered
 from ...flow.step_path import format_path
 from ...flow.steps import Invoke
 from ...journal.calls.started_call import StartedCall
+from ...journal.database.errors import JournalError
 from ...journal.records.failures import error_at, error_from
 from ...journal.run_journal import Journal
 from ...journal.secrets.placeholders import hide, refuse_placeholders
@@ -48,9 +49,11 @@ from .failures import (
     check_stored,
     failure,
     unknown_outcome,
+    unrecorded_start,
     unusable,
 )
 from .fired_calls import fire
+from .late_results import keep_late
 from .questions import ATTEMPTS, ask_person
 from .step_prints import open_prints
 from .throttled_calls import repeat_throttled
@@ -194,7 +197,7 @@ async def _make_journaled(ready: ReadyCall, journal: Journal, started: StartedCa
     await journal.durable(
         journal.write_outcome(started, value, None, site.gives_secret(value), is_alone)
     )
-    check_stored(site.step, site.key, callee.name, journal)
+    check_stored(site.step, site.key, callee.name, journal, has_effect(callee))
     return value
 
 
@@ -282,10 +285,11 @@ async def _begin_effect(
     knows whether the call had its effect, so a person decides. Returns the result that the person
     gives; None: the call is made.
 
-    Raises Unanswered if there is no user, or if the answer is no.
+    Raises Unanswered if there is no user, or if the answer is no; UnstoredError if it cannot be
+    written that the call begins.
     """
     if started.key not in journal.log.unknown:
-        await journal.start_effect(started)
+        await _write_start(site, journal, started)
         return None
     text = (
         f"{started.name!r} was called with {started.arguments or '{}'} and its outcome is unknown. "
@@ -300,7 +304,7 @@ async def _begin_effect(
         if not ok or answer is False:
             break
         if answer is True:
-            await journal.start_effect(started)
+            await _write_start(site, journal, started)
             return None
         if isinstance(answer, dict) and list(answer) == [RESULT]:
             return (answer[RESULT],)
@@ -309,6 +313,14 @@ async def _begin_effect(
         f"and recorded no end"
     )
     raise unknown_outcome(site.step, message)
+
+
+async def _write_start(site: CallSite[Invoke], journal: Journal, started: StartedCall) -> None:
+    """Write that a call with an effect begins. Raises UnstoredError if that cannot be written."""
+    try:
+        await journal.start_effect(started)
+    except JournalError as why:
+        raise unrecorded_start(site.step, started.name, why) from None
 
 
 # --- the call ---
@@ -333,20 +345,20 @@ async def _make_call(ready: ReadyCall) -> Value:
         contact = RunContact(site, place)
         arguments = {**arguments, **contexts_of(callee, contact)}
     begin = contact.begin if contact is not None else None
+
+    async def make(arguments: dict[str, Value]) -> Result:
+        made = host.make_call(place, callee.function, arguments, seconds, terms, begin)
+        return keep_late(site, callee.name, await made) if has_effect(callee) else await made
+
     try:
         throttle = callee.throttle if isinstance(callee, Tool) else None
         if throttle is None:
-            result = await host.make_call(place, callee.function, arguments, seconds, terms, begin)
+            result = await make(arguments)
         else:
-
-            async def make() -> Result:
-                # Each attempt has arguments of its own, which the function may change.
-                call_arguments = isolate(arguments)
-                return await host.make_call(
-                    place, callee.function, call_arguments, seconds, terms, begin
-                )
-
-            result = await repeat_throttled(site, callee.name, throttle, make)
+            # Each attempt has arguments of its own, which the function may change.
+            result = await repeat_throttled(
+                site, callee.name, throttle, lambda: make(isolate(arguments))
+            )
     finally:
         granted.reset(outer_grant)
         if prints is not None:

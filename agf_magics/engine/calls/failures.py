@@ -13,6 +13,7 @@ from ...catalog.tools.outcome_unknown import OutcomeUnknown
 from ...flow.progress.question import Unanswered
 from ...flow.protocols import Frame, HintedArgs
 from ...flow.steps import Invoke
+from ...journal.database.errors import CURES, JournalError
 from ...journal.records.failures import UnstoredError
 from ...journal.records.records import CallKey
 from ...journal.run_journal import Journal
@@ -69,12 +70,7 @@ def failure(
             unknown.diagnostics = (replace(unknown.diagnostic, hint=hint),)
         return unknown
     if is_a(raised, TimedOut):
-        hint = f"@{kind}(timeout=…) sets how long it may take"
-        # The hint names the smallest limit, which set this time.
-        if raised.seconds == site.run.budget.limits.step_timeout:
-            hint = STEP_TIMEOUT.how_to_set
-        elif raised.seconds == step.timeout:
-            hint = OWN_TIMEOUT
+        hint = which_limit(site, kind, raised)
         return StepError(Diagnostic("step.timeout", f"{name} {raised}", span, hint))
     if secrets.raised(raised):  # the exception has a secret, so it does not become the cause
         message = f"{name} failed: {describe_masked(raised, secrets)}"
@@ -90,6 +86,15 @@ def failure(
     if can_write(raised):
         error.__cause__ = raised
     return error
+
+
+def which_limit(site: CallSite[Invoke], kind: str, late: TimedOut) -> str:
+    """The hint about the time limit that a call exceeded: the smallest limit, which set this time."""
+    if late.seconds == site.run.budget.limits.step_timeout:
+        return STEP_TIMEOUT.how_to_set
+    if late.seconds == site.step.timeout:
+        return OWN_TIMEOUT
+    return f"@{kind}(timeout=…) sets how long it may take"
 
 
 def _why(unknown: OutcomeUnknown) -> str:
@@ -117,17 +122,29 @@ def _cure(kind: str, raised: BaseException, chose_thread: bool) -> str:
     return ""
 
 
-def check_stored(step: Invoke, key: CallKey, name: str, journal: Journal) -> None:
-    """Raise UnstoredError if the result of a call that must not be repeated could not be stored."""
-    why = journal.rows.unstorable.pop(key, None)
-    if why is None:
-        return
-    message = f"the result of {name!r} cannot be stored, and its call must not be repeated: {why}"
+def check_stored(
+    step: Invoke, key: CallKey, name: str, journal: Journal, has_effect: bool = False
+) -> None:
+    """Raise UnstoredError if the result of a call that must not be repeated could not be stored.
+    ``has_effect``: whether it had an effect; a call without one may be made again if its row could
+    not be written."""
     hint = (
         "let it return what can be stored: an address or a path, not a connection; a full disk needs "
         "room"
     )
+    why: object = journal.rows.unstorable.pop(key, None)
+    if why is None and has_effect and (unwritten := journal.why_unwritten) is not None:
+        why, hint = unwritten, CURES[unwritten.code]
+    if why is None:
+        return
+    message = f"the result of {name!r} cannot be stored, and its call must not be repeated: {why}"
     raise UnstoredError(Diagnostic("journal.unstored", message, step.place, hint))
+
+
+def unrecorded_start(step: Invoke, name: str, why: JournalError) -> UnstoredError:
+    """The error for a call that is not made, because its start cannot be written."""
+    message = f"{name!r} is not called, because the journal cannot record that it starts: {why}"
+    return UnstoredError(Diagnostic("journal.unstored", message, step.place, CURES[why.code]))
 
 
 class UnknownEffect(Unanswered, OutcomeUnknown):

@@ -11,9 +11,12 @@ from typing import Any
 
 from ...flow.progress import events as ev
 from ...flow.steps import Invoke
+from ...journal.database.errors import JournalError
+from ...journal.run_journal import Journal
 from ...text.diagnostics import Diagnostic, StepError
 from ..host.background_calls import start_background
 from ..runner import CallSite, clock
+from .failures import unrecorded_start
 from .step_prints import separate_prints
 
 Work = Callable[[CallSite[Invoke]], Awaitable[object]]
@@ -25,8 +28,7 @@ async def fire(site: CallSite[Invoke], callee: object, arguments: Any, work: Wor
     journal."""
     run = site.run
     journal = run.journal
-    # The row of the start is durable before the call: a resumed run must not fire it again.
-    if journal is not None and not await journal.fire_once(site.step, callee, site.key, arguments):
+    if journal is not None and not await _begin(site, journal, callee, arguments):
         run.emit(ev.StepReplayed(site.path, clock(), journal.run_id))
         return
     lasting = copy.copy(run)
@@ -35,6 +37,15 @@ async def fire(site: CallSite[Invoke], callee: object, arguments: Any, work: Wor
     scope = site.scope._replace(concurrent=True)
     fired = CallSite(lasting, site.step, site.frame, scope, site.index, site.path)
     start_background(_run_fired(fired, partial(work, fired)), run.host)
+
+
+async def _begin(site: CallSite[Invoke], journal: Journal, callee: object, arguments: Any) -> bool:
+    """Write that the call starts, before it does: a resumed run must not fire it again. Returns
+    whether it starts now. Raises UnstoredError if that cannot be written."""
+    try:
+        return await journal.fire_once(site.step, callee, site.key, arguments)
+    except JournalError as why:
+        raise unrecorded_start(site.step, site.step.name.text or site.step.word, why) from None
 
 
 async def _run_fired(site: CallSite[Invoke], work: Callable[[], Awaitable[object]]) -> None:

@@ -22,8 +22,8 @@ from .fields import LONGEST_ARGUMENTS, LONGEST_NAME, Text, is_path
 
 
 class UnstoredError(StepError):
-    """The result of a call that must not be repeated cannot be stored. The run ends before a step
-    uses the result."""
+    """The result of a call that must not be repeated cannot be stored, or its start. The run ends
+    before a step uses the result, or before the call."""
 
 
 def error_json(error: BaseException, secrets: Secrets) -> str:

@@ -17,7 +17,7 @@ from ...text.diagnostics import DefinitionError, Diagnostic, Diagnostics
 from ...text.files import read_file
 from ...text.source import UNUSABLE, Source, Span, path_error_reason
 from ...text.suggestions import suggest
-from ...text.yaml.nodes import Fields, plain
+from ...text.yaml.nodes import Fields, Node, plain
 from ...text.yaml.reader import documents
 from .connecting import Address, Command
 from .environment import NAMED_IN_FILE
@@ -27,7 +27,8 @@ LISTS = ("mcpServers", "servers")
 OTHERS = frozenset({"type", "disabled", "description", "alwaysAllow", "autoApprove", "timeout"})
 """Keys of other programs that do not say how a server is reached: they are ignored."""
 
-_COMMENT = re.compile(r"^[^\S\n]*//.*$", re.MULTILINE)
+_TEXT_OR_COMMENT = re.compile(r'"(?:[^"\\\n]|\\.)*"?|//.*|/\*(?s:.*?)(?:\*/|\Z)')
+"""A text of JSON, in which // is no comment, or a comment."""
 
 
 def read_entry(path: Path, name: str) -> Command | Address:
@@ -41,28 +42,40 @@ def read_entry(path: Path, name: str) -> Command | Address:
 
 
 def read_entries(path: Path) -> dict[str, Command | Address]:
-    """All targets of a file. Raises DefinitionError ``mcp.config``."""
-    return {name: read_entry(path, name) for name in _list(path).fields}
+    """The targets of a file, without those that it disables. Raises DefinitionError ``mcp.config``."""
+    entries = _list(path).fields
+    return {name: read_entry(path, name) for name in entries if not _is_disabled(entries[name])}
+
+
+def _is_disabled(entry: Node) -> bool:
+    return isinstance(entry, Fields) and plain(entry).get("disabled") is True
 
 
 def _list(path: Path) -> Fields:
     """The mapping in a file that has one entry for each server."""
     try:
-        text = _COMMENT.sub("", read_file(path).decode("utf-8"))
+        text = _TEXT_OR_COMMENT.sub(_without_comment, read_file(path).decode("utf-8"))
     except UNUSABLE as error:
         raise _wrong(f"{path.name} cannot be read: {path_error_reason(error)}", None) from None
     problems = Diagnostics()
     nodes = documents(Source(path.name, text), problems)
     root = nodes[0] if len(nodes) == 1 and not problems.errors else None
+    if problems.errors:
+        first = problems.errors[0]
+        raise _wrong(f"{path.name} cannot be read: {first.message}", first.span, first.hint)
     if not isinstance(root, Fields):
-        why = problems.errors[0].message if problems.errors else "it is no object"
-        raise _wrong(f"{path.name} cannot be read: {why}", None)
+        raise _wrong(f"{path.name} cannot be read: it is no object", None)
     lists = [root.fields[key] for key in LISTS if key in root.fields]
     servers = next((fields for fields in lists if isinstance(fields, Fields)), None)
     if servers is None:
         hint = 'it has {"mcpServers": {…}}, as other clients, or {"servers": {…}}, as VS Code'
         raise _wrong(f"{path.name} lists no MCP servers", root.span, hint)
     return servers
+
+
+def _without_comment(match: re.Match[str]) -> str:
+    """The text as it is; blanks for a comment, so that an error has its place."""
+    return match[0] if match[0].startswith('"') else re.sub(r"\S", " ", match[0])
 
 
 def _target(entry: Mapping[str, Any], node: Fields, name: str) -> Command | Address:

@@ -35,9 +35,10 @@ def clean(text: str, most: int = LONGEST_LINE, masked: Callable[[str], str] = st
     return short if len(short) <= most else f"{short[: most - 1]}…"
 
 
-def first_line(text: str, most: int = LONGEST_DESCRIPTION) -> str:
-    """The first line of a text that is not blank."""
-    return next(filter(None, map(str.strip, clean(text, most).splitlines())), "")
+def first_line(text: str, masked: Callable[[str], str] = str) -> str:
+    """The first line of a description that is not blank."""
+    lines = clean(text, LONGEST_DESCRIPTION, masked).splitlines()
+    return next(filter(None, map(str.strip, lines)), "")
 
 
 class Masked:

@@ -85,12 +85,16 @@ async def read_pages(list_page: Callable[[str | None], Any]) -> tuple[list[Any],
 
 
 def usable_tools(
-    server: str, tools: Iterable[Any], only: Collection[str] | None, is_taken: Callable[[str], bool]
+    server: str,
+    tools: Iterable[Any],
+    only: Collection[str] | None,
+    is_taken: Callable[[str], bool],
+    masked: Callable[[str], str],
 ) -> tuple[list[Listed], list[Diagnostic]]:
     """The tools that can be registered, and a note for each that is left out.
 
     ``only``: the names that the person wants; None: all. ``is_taken``: whether something else is
-    registered under a name.
+    registered under a name. ``masked``: hides secrets in a description.
     """
     usable: dict[str, Listed] = {}
     notes: list[Diagnostic] = []
@@ -107,7 +111,7 @@ def usable_tools(
         usable[tool.name] = Listed(
             tool.name,
             registered,
-            first_line(tool.description or tool.title or ""),
+            first_line(tool.description or tool.title or "", masked),
             tool.input_schema,
             output_schema(tool),
             bool(annotations and annotations.read_only_hint),

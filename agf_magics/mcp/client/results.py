@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from typing import Any
 
@@ -27,8 +28,11 @@ def is_wrapped(schema: dict[str, Any] | None) -> bool:
 
 
 def text_of(result: Any) -> str:
-    """The texts of a result, for an error."""
-    texts = [part.text for part in result.content if part.type == "text"]
+    """The texts of a result, for an error; its structured content if it has no text."""
+    held = [getattr(part, "resource", part) for part in result.content]
+    texts = [part.text for part in held if hasattr(part, "text")]
+    if not any(texts) and result.structured_content:
+        return json.dumps(result.structured_content, ensure_ascii=False)
     return "\n".join(texts) or "the server does not say why"
 
 

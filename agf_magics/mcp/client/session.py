@@ -23,7 +23,9 @@ from ...version import __version__
 from .elicitation import Call, Elicitation
 from .foreign_text import LONGEST_ERROR, Masked, clean, describe
 from .listing import read_pages
+from .sdk_records import told_to
 from .stdio import UNREADABLE
+from .transport_errors import NO_ANSWER, NOT_ANSWERED, NOT_READ, NOT_TAKEN, SESSION_OVER
 
 MODES = {"auto": "auto", "old": "legacy"}
 """The SDK's mode for each choice of protocols; ``old``: only protocols before 2026."""
@@ -40,7 +42,11 @@ Opens = Callable[[Ended], AbstractAsyncContextManager[Any]]
 
 
 class Gone(StepError, OutcomeUnknown):
-    """The server ended during a call (decision D216)."""
+    """The server ended during a call, or did not answer it (decision D216)."""
+
+
+class NotTaken(StepError):
+    """The server did not take the call, which therefore had no effect."""
 
 
 class Session:
@@ -108,15 +114,19 @@ class Session:
     def version(self) -> str:
         """The version that the server says it has."""
         info = self._client.server_info if self._client is not None else None
-        return clean(info.version, 80) if info is not None else ""
+        return clean(info.version, 80, self._masked) if info is not None else ""
 
     @property
     def instructions(self) -> str:
         text = self._client.instructions if self._client is not None else None
-        return clean(text or "", LONGEST_ERROR)
+        return clean(text or "", LONGEST_ERROR, self._masked)
 
     async def _live(self, seconds: float) -> None:
         """Enter the SDK's client, serve its messages until the connection is over, and leave it."""
+        with told_to(self._log_text):
+            await self._serve(seconds)
+
+    async def _serve(self, seconds: float) -> None:
         failure: BaseException | None = None
         try:
             async with asyncio.timeout(seconds) as start:
@@ -198,7 +208,10 @@ class Session:
             self.on_noise(clean(str(message), masked=self._masked))
 
     async def _log(self, params: Any) -> None:
-        self.on_log(clean(f"{params.level}: {params.data}", masked=self._masked))
+        self._log_text(f"{params.level}: {params.data}")
+
+    def _log_text(self, text: str) -> None:
+        self.on_log(clean(text, masked=self._masked))
 
     async def _elicit(self, context: object, params: Any) -> ElicitResult:
         return await self.elicitation.answer(params, self.on_noise)
@@ -224,20 +237,38 @@ class Session:
     async def _answer(self, ask: Callable[[], Any]) -> Any:
         failure: StepError
         try:
-            return await ask()
+            with told_to(self._log_text):
+                return await ask()
         except (ValueError, RuntimeError) as error:
             failure = self.unusable(describe(error, self._masked))
+        except MCPError as error:
+            failure = self._failure_of(error)
         except Exception as error:
-            if isinstance(error, MCPError) and error.error.message == UNREADABLE:
-                raise self.unusable(UNREADABLE) from None
             failure = self._gone() if self._over.is_set() else self._refused(error)
         raise failure
 
+    def _failure_of(self, error: MCPError) -> StepError:
+        """The failure of a call for an error of the protocol, which the server or the SDK has made."""
+        code, text = error.error.code, error.error.message
+        if code == SESSION_OVER:
+            self._end(text)
+        if code in (NOT_TAKEN, SESSION_OVER):
+            return NotTaken(*self._refused(error).diagnostics)
+        if text.startswith(NOT_READ):
+            return self.unusable(UNREADABLE)
+        if code == NOT_ANSWERED or text.startswith(NO_ANSWER):
+            return self._unknown(f"does not answer the call: {clean(text, masked=self._masked)}")
+        return self._gone() if self._over.is_set() else self._refused(error)
+
     def _gone(self) -> StepError:
-        why = f": {self.why}" if self.why else ""
-        message = f"MCP server {self.name!r} ended during the call{why}"
-        hint = "whether the call had an effect is not known; the next call starts the server again"
-        return Gone(Diagnostic("mcp.gone", message, hint=hint))
+        why = f": {self._masked(self.why)}" if self.why else ""
+        return self._unknown(
+            f"ended during the call{why}", "; the next call starts the server again"
+        )
+
+    def _unknown(self, what: str, then: str = "") -> StepError:
+        hint = f"whether the call had an effect is not known{then}"
+        return Gone(Diagnostic("mcp.gone", f"MCP server {self.name!r} {what}", hint=hint))
 
     def _refused(self, error: Exception) -> StepError:
         text = (

@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterator
 
 from ...catalog import Registry
 from ...commands.line import ParsedLine
+from ...commands.named_definitions import all_definitions
 from ...commands.values import count, limits_of
 from ...commands.words import line_error
 from ...flow.flow import Flow
 from ...lifecycle.definitions.define import register
-from ...lifecycle.definitions.file_sets import definition_files, registry_with
+from ...lifecycle.definitions.file_sets import registry_with
 from ...lifecycle.runs.live import live
 from ...settings.settings import current
-from ...text.diagnostics import refused
 from ..sdk import require_sdk
 from .token import new_token, token_of_environment
 
@@ -53,11 +53,7 @@ def serve_command(parsed: ParsedLine, registry: Registry, tell: Callable[[str], 
 
 def _flows(parsed: ParsedLine, registry: Registry, tell: Callable[[str], object]) -> Iterator[Flow]:
     """Register the definitions of the line, which may call each other in any order."""
-    words = parsed.words("FILE")
-    files = list(dict.fromkeys(file for word in words for file in definition_files(word.text)))
-    if not files:
-        names = " ".join(word.text for word in words)
-        raise refused("define.file", f"no definition matches {names}")
+    files = all_definitions(parsed.words("FILE"))
     names_from, _ = registry_with(files, registry)
     for file in files:
         defined = register(

@@ -24,9 +24,9 @@ MOST_ERRORS = 20
 MOST_MESSAGE = 4_000
 """Characters of the text of one problem."""
 
-LARGEST = 8_000_000
-"""Characters of a result: a client reads a message of 16 MB at most, and the message contains the
-result twice, as a text and as structured content."""
+LARGEST = 7_900_000
+"""Bytes of a result: a client reads a message of 16,000,000 bytes at most, and the message contains
+the result twice, as a text and as structured content."""
 
 
 def started(run_id: str) -> Envelope:
@@ -52,7 +52,7 @@ def ended(run: Run | PastRun) -> Envelope:
     if run.status == "ok":
         stores = {name: as_json(value) for name, value in run.stores.items()}
         data = {"run_id": run_id, "output": as_json(run.output), "named_stores": stores}
-        if (size := len(written(data))) > LARGEST:
+        if (size := bytes_in_message(written(data))) > LARGEST:
             return failed(error_text(too_large(run_id, size)))
         return {"status": "ok", "data": data}
     status = run.status if run.status in ("cancelled", "waiting") else "error"
@@ -81,11 +81,16 @@ def diagnostic_text(diagnostic: Diagnostic) -> str:
 
 def too_large(run_id: str, size: int) -> DefinitionError:
     """The error for an output that no client could read."""
-    message = f"the output has {size:,} characters, and a client reads at most {LARGEST:,}"
+    message = f"the output has {size:,} bytes in a message, and a client reads at most {LARGEST:,}"
     hint = (
         f"the run {run_id} is in the journal of the server's folder; return less, or write a file"
     )
     return refused("mcp.large-output", message, hint)
+
+
+def bytes_in_message(text: str) -> int:
+    """The bytes of a text as a part of a message: in UTF-8, with the escapes of JSON."""
+    return len(json.dumps(text, ensure_ascii=False).encode("utf-8", "replace"))
 
 
 def written(value: Value | Mapping[str, Value]) -> str:

@@ -30,6 +30,7 @@ from .envelopes import (
     LARGEST,
     Envelope,
     asks,
+    bytes_in_message,
     error_text,
     too_large,
     written,
@@ -265,7 +266,8 @@ def _result(tool: FlowTool, run: Run | PastRun) -> types.CallToolResult:
             text = f"{text}\nThe run {run.run_id} waits for an answer: {HOW_TO_ANSWER}"
         return _failure(text, run)
     output = as_json(run.output)
-    if (size := len(text := written(output))) > LARGEST:
+    text = written(output)
+    if (size := bytes_in_message(text)) > LARGEST:
         return _failure(error_text(too_large(run.run_id, size)), run)
     structured = with_whole_texts(tool.structured(output))
     return types.CallToolResult(

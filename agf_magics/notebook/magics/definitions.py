@@ -5,19 +5,18 @@ They register the definitions in files, and list, export, delete and draw what i
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any, cast
 
 from IPython.core.magic import line_magic, magics_class
 
 from ...commands import magics
 from ...commands.line import ParsedLine, check_known
+from ...commands.named_definitions import named_definitions
 from ...commands.output_files import write_file, write_with
-from ...commands.values import near_file
 from ...commands.words import line_error
-from ...lifecycle.definitions.file_sets import definition_files, registry_with
+from ...lifecycle.definitions.file_sets import registry_with
 from ...lifecycle.definitions.linking import link_flow
-from ...text.diagnostics import DefinitionError, Diagnostic
+from ...text.diagnostics import DefinitionError
 from ..display import registry_page
 from ..notebook import definition_text
 from ..output.output import show
@@ -31,16 +30,7 @@ class DefinitionMagics(NotebookMagics):
     @line_magic
     @takes(magics.DEFINE)
     def define(self, parsed: ParsedLine) -> None:
-        problems: list[Diagnostic] = []
-        files = dict[Path, None]()
-        for word in parsed.words("FILE"):
-            existing = [file for file in definition_files(word.text) if file.exists()]
-            if not existing:
-                message = f"no file {word.text!r}"
-                if Path(word.text).is_dir():
-                    message = f"no definition in the folder {word.text!r}"
-                problems.append(line_error("file", message, word, near_file(word.text)).diagnostic)
-            files |= dict.fromkeys(existing)
+        files, problems = named_definitions(parsed.words("FILE"))
         registry = self.notebook.registry
         names_from = registry
         if len(files) > 1:  # a file may call what a later one defines

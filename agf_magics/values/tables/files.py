@@ -136,7 +136,7 @@ class JsonLines(FileRows):
 
 
 class CsvFile(FileRows):
-    """A CSV file whose first line has the names. The cells of a column are numbers or booleans if
+    """A CSV file whose first line that is not blank has the names. The cells of a column are numbers or booleans if
     all of them can be read so; an empty cell is null."""
 
     def open(self) -> None:
@@ -144,7 +144,7 @@ class CsvFile(FileRows):
         """The offset in the file of each page, and the number of its first line."""
         with open_file(self.path) as file:
             reader = _CsvReader(file, 0, 1)
-            header = next(reader.rows, [])
+            header = next(filter(None, reader.rows), [])
             self.columns = tuple(name.strip() for name in header)
             hint = "its first line has the names of the columns, separated by commas"
             refuse_double(self.columns, f"{str(self.path)!r}: ", hint)
@@ -245,6 +245,7 @@ class Parquet(FileRows):
             raise DefinitionError(Diagnostic("over.file", message)) from None
         about = self._file.metadata
         self.columns = tuple(self._file.schema_arrow.names)
+        refuse_double(self.columns, f"{str(self.path)!r}: ")
         self.length = about.num_rows
         groups = map(about.row_group, range(about.num_row_groups))
         self._starts = [0, *accumulate(group.num_rows for group in groups)]

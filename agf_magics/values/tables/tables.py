@@ -74,6 +74,13 @@ MOST_NAMES = 1_000
 """The most columns that `known_columns` returns."""
 
 
+def library_of(value: object) -> str:
+    """The library whose class ``value`` has: pandas, polars or pyarrow; empty for any other. The base
+    classes count, too: a GeoDataFrame is a DataFrame of pandas."""
+    libraries = {base.__module__.partition(".")[0] for base in type(value).__mro__}
+    return next(filter(libraries.__contains__, ("pandas", "polars", "pyarrow")), "")
+
+
 def may_have_rows(value: object) -> bool:
     """Whether `open_rows` may accept a value, told without reading a file or a row.
 
@@ -84,9 +91,8 @@ def may_have_rows(value: object) -> bool:
         return str(value).lower().endswith((*FILES, *DATA_SETS))
     if isinstance(value, list | tuple):
         return bool(value) and isinstance(value[0], Mapping)
-    libraries = {base.__module__.partition(".")[0] for base in type(value).__mro__}
     return isinstance(value, Rows) or (
-        not libraries.isdisjoint(("pandas", "polars", "pyarrow"))
+        library_of(value) != ""
         and any(hasattr(type(value), name) for name in ("iloc", "collect", "to_dicts", "to_pylist"))
         and any(hasattr(type(value), name) for name in ("columns", "column_names"))
     )
@@ -119,17 +125,16 @@ def open_rows(table: Value) -> Rows:
             hint = f"a file of rows has the suffix {', '.join(FILES)}"
             raise DefinitionError(Diagnostic("over.file", message, hint=hint))
         return FILES[path.suffix.lower()](path.absolute())
-    # The base classes count, too: a GeoDataFrame is a DataFrame.
-    libraries = {base.__module__.partition(".")[0] for base in kind.__mro__}
-    if "pandas" in libraries and hasattr(table, "iloc") and hasattr(table, "columns"):
+    library = library_of(table)
+    if library == "pandas" and hasattr(table, "iloc") and hasattr(table, "columns"):
         flat = with_index(table)
         refuse_double(list(flat.columns))
         return FrameRows(flat, flat.columns, pandas_frame, pandas_form_of(table, flat))
-    if "polars" in libraries and any(base.__name__ == "LazyFrame" for base in kind.__mro__):
+    if library == "polars" and any(base.__name__ == "LazyFrame" for base in kind.__mro__):
         table = table.collect()
-    if "polars" in libraries and hasattr(table, "to_dicts"):
+    if library == "polars" and hasattr(table, "to_dicts"):
         return FrameRows(table, table.columns, polars_frame)
-    if "pyarrow" in libraries and hasattr(table, "to_pylist") and hasattr(table, "column_names"):
+    if library == "pyarrow" and hasattr(table, "to_pylist") and hasattr(table, "column_names"):
         refuse_double(table.column_names)
         return FrameRows(table, table.column_names, arrow_form)
     if isinstance(table, list | tuple):

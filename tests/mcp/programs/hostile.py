@@ -62,6 +62,8 @@ def tools(mode: str) -> list[dict[str, Any]]:
                 tool("broken", fields(a={"type": "nonsense"})),
                 tool("wide", fields(**{f"f{number}": {"type": "string"} for number in range(6_000)})),
             ]
+        case "leaks-to-the-sdk":
+            return [tool("go", description=f"for {os.environ['SECRET']}")]
         case "lies":
             return [tool("go", outputSchema={"type": "object", "required": ["n"]})]
         case "slow-pattern":
@@ -164,6 +166,10 @@ def answer_call(mode: str, ask: dict[str, Any]) -> None:
             failed = {"type": "text", "text": "\x1b[2Jno " * 9_000}
             reply(number, {"isError": True, "content": [failed]})
             return
+        case "leaks-to-the-sdk":
+            secret = os.environ["SECRET"]
+            send({"method": "notifications/progress", "params": {"what": secret}})
+            send({"method": "notifications/message", "params": {"level": f"odd {secret}"}})
         case "leaks" | "leaks-refusing":
             # Half of the secret is behind the place where a text is cut; the other one is divided.
             secret = os.environ["SECRET"]
