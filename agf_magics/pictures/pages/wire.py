@@ -163,6 +163,8 @@ class SessionRow(NamedTuple):
     """``running``, ``ok``, ``failed`` or ``cancelled``."""
     failed: int
     """How many calls of the session failed."""
+    input: str
+    """What the model was asked first; empty until its first call has ended."""
 
 
 class StaleRow(NamedTuple):
