@@ -12,7 +12,7 @@ import asyncio
 import itertools
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from ..catalog import MASK, Tool
@@ -23,6 +23,7 @@ from ..text.diagnostics import StepError
 from ..values.unread import Unread
 from ..values.value import Value
 from .calls.call_rows import CallRows
+from .calls.earlier_effects import EarlierEffects
 from .calls.large_results import LargeResults
 from .calls.reuse import Reuse, ReusedResult
 from .calls.started_call import Outcome, StartedCall
@@ -94,6 +95,9 @@ class Journal:
         the part as long as the run."""
         self.reuse: Reuse | None = None
         """The results of another run; None: the run reuses none."""
+        self.effects: EarlierEffects | None = None
+        """The calls with an effect that another run made for the rows that this run retries; None: it
+        retries none."""
         self.broken: JournalError | None = None
         """The error after which nothing is journaled; None: there was none."""
         self.summary: Callable[[], Any] = lambda: None
@@ -103,11 +107,13 @@ class Journal:
         (None: it is not known), and the number of dropped elements."""
         self.running: dict[CallKey, StartedCall] = {}
         """The calls that the loop of the run waits for, for views that show their arguments."""
+        self._effects_inside = set[CallKey]()
+        """The calls whose functions have called a tool with an effect."""
         self._lost = 0
         """The number of calls whose rows could not be written."""
         self._began = time.monotonic()
         # The lines go on after those of earlier sessions, because their order is that of the events.
-        self._lines = itertools.count(max(num, self.log.line) + 1)
+        self._lines = self._lines_from(max(num, self.log.line) + 1)
         self._output: EncodedValue | None = None
         """The output of the run as it is stored; None: it is packed when the run ends."""
         self.unread = UnreadValues(self.log, self.rows, self.warnings.lost_value)
@@ -126,11 +132,26 @@ class Journal:
         self._end_lock = threading.Lock()
         """Held while the end of the run, or the exit of the process, is noted."""
 
+    def _lines_from(self, start: int) -> Iterator[int]:
+        """The numbers of rows from ``start`` on. Calls that an earlier session does not wait for may
+        still write: then both sessions take their numbers from one iterator."""
+        for other in self.store.users() if self.store is not None else ():
+            if not isinstance(other, Journal) or other is self or other.num != self.num:
+                continue
+            if other.may_write and next(other._lines) >= start:
+                return other._lines
+        return itertools.count(start)
+
     def _make_rows(self, stores_large: bool) -> CallRows:
         """Create the object that makes the rows. ``stores_large``: whether large results are
         stored."""
         rows = CallRows(
-            self.run_id, self.most, self.next_line, self.warnings.not_stored, self._keep_large
+            self.run_id,
+            self.most,
+            self.next_line,
+            self.warnings.not_stored,
+            self._keep_large,
+            self.note_paid,
         )
         if stores_large:
             rows.results = LargeResults(self.store, self.num, rows.objects)
@@ -253,6 +274,8 @@ class Journal:
         """Write the value of a call, or its failure; `durable` waits for the result. ``secret``:
         whether the value is a secret. ``alone``: whether no other call of the run can end at the same
         time, so that the row does not wait for other rows; default False for both."""
+        if call.key in self._effects_inside:
+            call = call._replace(is_effect=True)
         has_objects = call.objects is not None or call.late is not None
         if self.out.is_holding and has_objects:
             return self.storing.in_turn(self._write_in_turn(call, value, error, secret, alone))
@@ -311,6 +334,8 @@ class Journal:
         """The result of an identical call in another run; None: there is none, and the call must be
         made. ``reads``: whether a large result is read now; default True; False: later, if
         possible."""
+        if call.is_effect and self.effects is not None:
+            return self.effects.take(call)
         if self.reuse is None:
             return None
         cannot_store = self.rows.results is None or not self.is_open
@@ -324,6 +349,8 @@ class Journal:
         row is durable before all later rows."""
         value = result.value
         call = call._replace(digest=result.digest)
+        if call.is_effect:  # without its start, a resumed run would not believe the result
+            self._later(*self.rows.mark("begun", call.key), self.lose)
         if type(value) is LateValue:
             return self._write_reused_later(call, value)
         if result.data is not None and self.rows.results is not None and self.is_open:
@@ -362,11 +389,6 @@ class Journal:
         # belongs.
         await self.durable(written, lost=1 if written is not None else len(rows))
         self.warn_broken()
-
-    def is_own(self, key: CallKey) -> bool:
-        """Whether an earlier session of this run made the call, and did not reuse a result of
-        another run."""
-        return self.is_resumed and ("taken", key) not in self.log.marks
 
     def note_asked(self, key: CallKey, question: str) -> None:
         """Write, without waiting, that a person is asked, so that a later session knows the open
@@ -411,6 +433,25 @@ class Journal:
         run would make it again without a question."""
         await self.durable(self._write(*self.rows.mark("begun", call.key)), lost=0)
         self._check_written()
+        if not call.is_effect:
+            self._effects_inside.add(call.key)
+
+    def start_effect_inside(self, key: CallKey) -> None:
+        """Write that the function of a call is about to call a tool with an effect, and wait on its
+        thread until that is durable. Raises as `start_effect`."""
+        if key in self._effects_inside:
+            return
+        if self.is_open:
+            # Before rows that are held, because nobody can wait for them here.
+            statement, row = self.rows.mark("begun", key)
+            self.store.writer.later(statement, (row,), self._break)
+            self.store.flush()
+        self._check_written()
+        self._effects_inside.add(key)
+
+    def had_effect(self, key: CallKey) -> bool:
+        """Whether the function of a call has called a tool with an effect."""
+        return key in self._effects_inside
 
     def _check_written(self) -> None:
         if (why := self.why_unwritten) is not None:
@@ -446,9 +487,15 @@ class Journal:
         dollars; None: unknown."""
         self._later(*self.rows.mark("used", key, shown=encode([tokens, cost])), self._break)
 
+    def note_taken(self, key: CallKey) -> None:
+        """Write, without waiting, that the next reply of a request is that of another run, which has
+        paid for it."""
+        if self.is_open:
+            self.out.before_next(*self.rows.mark("taken", key), self._break)
+
     def note_paid(self, key: CallKey, model: str, usage: Mapping[str, Any]) -> None:
-        """Write, without waiting, the ``usage`` of an unusable reply of ``model``, for the limits of
-        a later session."""
+        """Write, without waiting, the ``usage`` of a reply of ``model`` that no other record has,
+        for the usage of the run and the limits of a later session."""
         self._later(*self.rows.mark("paid", key, model, encode({"usage": usage})), self._break)
 
     def compare_sequence(self, key: CallKey, sequence: SequenceRow) -> SequenceRow | None:

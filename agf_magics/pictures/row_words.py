@@ -15,7 +15,7 @@ from ..flow.progress.turns import Turn, Turns
 from ..flow.session_tools import tool_id
 from ..flow.step_names import callee_name, only_call
 from ..flow.steps import Each, Fold, Invoke
-from .amounts import counted, duration, money
+from .amounts import cost_words, counted, duration
 from .plain import line, plain
 from .tally import Tally
 from .theme import STATES, State, state
@@ -393,10 +393,11 @@ def on_workers(row: Row) -> str:
 def spent(row: Row) -> tuple[str, ...]:
     """The tokens and the cost of the models that a step asked. Empty for the requests of a session: the
     row of the session has them."""
-    if row.usage is None or (turns_of(row) is not None and not row.many):
+    used = row.usage
+    if used is None or (turns_of(row) is not None and not row.many):
         return ()
-    cost = (money(row.usage.cost),) if row.usage.cost is not None else ()
-    return (counted(row.usage.tokens, "token"), *cost)
+    cost = cost_words(used.known_cost, used.requests, used.unpriced)
+    return counted(used.tokens, "token"), cost
 
 
 def tails(row: Row) -> tuple[str, ...]:

@@ -144,7 +144,16 @@ config:
   default_agent: b
 """
     assert boxes_of(policy)[INPUT].does == "kind, topic"
-    assert boxes_of("id: agf.sequential\nconfig: {steps: [{agent: a}]}")[INPUT].does == "input"
+    assert boxes_of("id: agf.sequential\nconfig: {steps: [{agent: a}]}")[INPUT].does == "", "not input twice"
+
+
+@pytest.mark.parametrize("sign", ["$", "†"])
+def test_a_plan_has_the_sign_of_its_author(sign: str) -> None:
+    plan = "calls:\n- {_tool: load, path: $input.p, _outputPath: $state.x}\n- {_tool: send, a: $state.x, b: $input}\n"
+    flow = load(plan.replace("$", sign))
+    texts = [Diagram(flow).outline(), *(box.name + box.does + box.tooltip for box in scene(flow).every)]
+    assert not [text for text in texts if {"$": "†", "†": "$"}[sign] in text]
+    assert f"load → {sign}state.x" in texts[0]
 
 
 def test_a_step_that_asks_the_user_first_says_so() -> None:

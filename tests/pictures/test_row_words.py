@@ -539,7 +539,8 @@ def test_which_workers_make_the_calls(placed: tuple[int, str, int], words: str) 
 
 
 @pytest.mark.parametrize(
-    ("cost", "words"), [(Decimal("0.0026"), ("1,200 tokens", "≈ $0.0026")), (None, ("1,200 tokens",))]
+    ("cost", "words"),
+    [(Decimal("0.0026"), ("1,200 tokens", "≈ $0.0026")), (None, ("1,200 tokens", "cost unknown"))],
 )
 def test_what_a_step_spent(cost: Decimal | None, words: tuple[str, ...]) -> None:
     assert spent(counted(usage=one_reply(1_000, 200, "m", cost))) == words

@@ -98,16 +98,19 @@ def check_definition(
     latent: Collection[str] = (),
     given: Collection[str] = (),
     name: str | None = None,
+    file: str | None = None,
 ) -> Defined:
     """Load, check and link a definition, registering nothing. ``given``: the names of the input of
-    a run that follows. ``name``: the name for a text that has none. Raises DefinitionError with
-    everything that is wrong."""
+    a run that follows. ``name``: the name for a text that has none. ``file``: the name that its file
+    gives it otherwise. Raises DefinitionError with everything that is wrong."""
     flow, schemas, problems = load_parts(source, language, latent, name)
     if flow is None:
         problems.refuse()
     _check_refs(schemas, registry, problems)
     if flow is not None:
-        for problem in _besides(problems, link_flow(flow, registry)[1]):
+        # With its name, so that a call of the flow by itself, also by way of others, is reported.
+        named = replace(flow, name=flow.name or name or file or "")
+        for problem in _besides(problems, link_flow(named, registry)[1]):
             problems.add(
                 replace(problem, severity="warning") if problem.severity == "error" else problem
             )

@@ -17,7 +17,7 @@ function conversations({ named, element, hint, details, valueElement, errorEleme
       if (kept.session?.of !== of) kept.session = { of };
       this.shown = kept.session;
       node.append(this.body = element("div"));
-      view.panel.keep(node);
+      new ResizeObserver(() => view.panel.keepPlace(this.node)).observe(this.node); // its Markdown comes later
     }
 
     async fetch() {

@@ -354,7 +354,6 @@ function marked(event, node, use, begin = () => {}) {
   const room = node.getBoundingClientRect(), place = x => bounded(0, (x - room.left) / room.width, 1), first = place(event.clientX);
   const mark = element("div", { class: "mark" });
   let last = first;
-  event.preventDefault();
   dragged(to => {
     last = place(to.clientX);
     Object.assign(mark.style, { left: `${Math.min(first, last) * 100}%`, width: `${Math.abs(last - first) * 100}%` });
