@@ -200,7 +200,8 @@ def outer_fans(progress: Progress, tallied: Mapping[Key, Tally]) -> list[tuple[R
 
 def pace(row: Row, tally: Tally | None, now: float) -> str:
     """How fast the elements of a running fan-out end, and in how many seconds the last one ends:
-    ``120/s, 7 s left``. ``now``: the time on the clock of the events."""
+    ``120/s, 7 s left``, or ``one per 2.0 s``, which is no time of a call: several run at a time.
+    ``now``: the time on the clock of the events."""
     if tally is None or row.when is None or not row.running:
         return ""
     # Results that are reused from another run took no time in this run.
@@ -210,7 +211,7 @@ def pace(row: Row, tally: Tally | None, now: float) -> str:
     if ended_here < FEW or seconds < SOON or not remaining:
         return ""
     per_element = seconds / ended_here
-    speed = f"{1 / per_element:,.0f}/s" if per_element < 0.5 else f"{duration(per_element)} each"
+    speed = f"{1 / per_element:,.0f}/s" if per_element < 0.5 else f"one per {duration(per_element)}"
     return f"{speed}, {duration(max(1.0, remaining * per_element))} left"
 
 
