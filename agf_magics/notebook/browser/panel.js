@@ -164,7 +164,7 @@ class Panel {
     this.step = step;
     const children = [element("h3", {}, step.name), this.head(), ...this.view.extras.panelParts(step, this.view.chosen)];
     const part = (title, ...inner) => children.push(element("h4", {}, title), ...inner);
-    if (step.error) part("Error", errorElement(step.error));
+    if (step.error) part(step.many ? "Error of the last call that failed" : "Error", errorElement(step.error));
     if (step.output) part("Output", this.copy({ step: step.id }), valueElement(step.output, this.whole({ step: step.id })));
     for (const [name, text] of step.arriving ?? []) part(`Arriving: ${name}`, element("pre", {}, text));
     if (step.session) part("Conversation", this.part("session", () => new LaterPart(this.view, "session", step.session)));
