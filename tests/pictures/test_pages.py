@@ -581,7 +581,7 @@ def fan_out(ended: int, total: int) -> Progress:
         (2, 10.0, ""),  # too few elements for an estimate
         (240, 0.2, ""),  # too early for an estimate
         (240, 2.0, "120/s, 6.3 s left"),
-        (240, 480.0, "2.0 s each, 25 min 20 s left"),
+        (240, 480.0, "one per 2.0 s, 25 min 20 s left"),
         (999, 3.0, "333/s, 1.0 s left"),
         (1000, 2.0, ""),
     ],

@@ -587,6 +587,14 @@ def test_the_outline_of_a_run_has_the_states() -> None:
     assert lines[-1].endswith("· pending")
 
 
+def test_the_tooltip_of_a_node_says_that_its_function_may_return_other_keys() -> None:
+    text = "nodes: {judge: {type: python, tool: grade}, fix: {type: passthrough, output: {text: x}}}\n"
+    graph = "name: g\nstate: {text: str, grade: int}\n" + text
+    graph += "edges: [{from: START, to: judge}, {from: judge, to: fix}, {from: fix, to: END}]\n"
+    writes = [box.tooltip.split("\n")[-1] for box in scene(load(graph)).every if "writes" in box.tooltip]
+    assert writes == ["writes judge, or the fields of an object that it returns", "writes text"]
+
+
 def test_a_long_name_stands_in_two_lines_and_the_tooltip_has_all_of_it() -> None:
     name = "the_customers_by_region_and_by_the_number_of_their_orders_in_the_year_before"
     box = boxes_of(f"pipeline: p\nsteps: [{{tool: {{name: {name}}}}}]")["steps[0]"]

@@ -65,8 +65,11 @@ class Panel {
     this.node.scrollTop = top;
     this.keepPlace(this.parts.get("session")?.node);
     this.widen(Boolean(found.session) || this.hasWideTable === id);
-    for (const line of this.node.querySelectorAll(".excerpt")) this.fit(line); // its carets are below what they mean
+    this.fitLines();
   }
+
+  // The lines of an excerpt, whose carets are below what they mean. The answer may come before the panel has its size.
+  fitLines() { for (const line of this.node.querySelectorAll(".excerpt")) this.fit(line); }
 
   // Whether it needs the room below the steps, also where there is room beside them.
   widen(isWide) {

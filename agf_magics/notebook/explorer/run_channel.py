@@ -37,7 +37,7 @@ from ..output.front_end import in_frames, page
 from ..output.output import Bundle, accompany
 from .edited_cells import refuse_edited, refuse_edited_functions
 from .open_call import open_call
-from .open_views import Answers, open_explorer
+from .open_views import Answers, is_open, open_explorer
 from .replies import MOST_WHY
 from .request_types import AnyRun, Json, Refused, Requests
 
@@ -306,8 +306,10 @@ def open_run(run_id: str, mark: str = "") -> Channel:
 
 
 def open_again(run_id: str, mark: str) -> str:
-    """Draw an explorer over the page of a run that an earlier kernel has left in the document. Returns
-    the reason if that is not possible, else an empty text."""
+    """Draw an explorer over the page of a run that an earlier kernel has left in the document, unless one
+    does: a page may ask twice. Returns the reason if that is not possible, else an empty text."""
+    if is_open(mark):
+        return ""
     if not _MARK.fullmatch(mark):
         return "this page has no place for an explorer"
     try:

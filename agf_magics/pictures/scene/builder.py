@@ -236,6 +236,8 @@ class _Builder:
         """Everything about a step, a line for each fact."""
         reads = self.data.reads(step)
         writes = self.data.writes(step)
+        if step.id in self.data.returning:
+            writes = f"{writes}, or the fields of an object that it returns".removeprefix(", or ")
         tools = (step.tools if isinstance(step, Invoke) else None) or ()
         is_named = self.answered(step, step.label) == step.label
         facts = (
