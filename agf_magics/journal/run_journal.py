@@ -12,7 +12,7 @@ import asyncio
 import itertools
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from ..catalog import MASK, Tool
@@ -508,6 +508,19 @@ class Journal:
             *self.rows.mark("sequence", key, sequence.name, encode(sequence[1:])), self._break
         )
         return None
+
+    def compare_elements(self, body: CallKey, elements: Sequence[Value], in_order: bool) -> None:
+        """Note the elements of a list that may be another one in a resumed run, and forget the
+        outcomes of those that are others than in an earlier session. ``body`` and ``in_order``: as
+        in `EarlierOutcomes.compare_elements`."""
+        if not self.rows.makes_again and not self.log.makes_again and body not in self.log.elements:
+            return
+        digests = self.rows.digests_of(body, elements)
+        is_known = self.is_resumed and self.log.compare_elements(body, digests, in_order)
+        if not is_known:
+            self._later(
+                *self.rows.mark("elements", body, shown=encode([in_order, digests])), self._break
+            )
 
     def next_line(self) -> int:
         """The number of the next row. Any thread may call this."""
