@@ -47,7 +47,9 @@ from .compat.protocol_streams import claim
 from .settings import settings
 from .text.columns import wrap
 from .text.diagnostics import AgfError, DefinitionError, refused
-from .text.source import UNUSABLE, Source, path_error_reason
+from .text.hint_words import IN_A_TERMINAL, hint_words
+from .text.replaced_file import replaced_file
+from .text.source import Source
 from .text.suggestions import suggest
 
 # `python -m` puts the working folder before everything else, and that may hold a stranger's modules. What
@@ -65,6 +67,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     # It is closed: `print` would write messages to stdout.
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    hint_words.rows = IN_A_TERMINAL
     source, words = as_typed("agf-magics", sys.argv[1:] if argv is None else argv)
     try:
         return _act(source, words)
@@ -153,19 +156,23 @@ def _lsp(parsed: ParsedLine) -> int:
 def _quickstart(parsed: ParsedLine) -> int:
     """Write the notebook, but never over another file: a person may have worked in it."""
     target = Path("quickstart.ipynb")
-    span = parsed.source.span()
     text = quickstart()
-    try:
-        if target.exists() and target.read_text(encoding="utf-8") != text:
-            message = f"{str(target)!r} is already in this folder and differs from the one to write"
-            raise line_error("file", message, span, "rename it, or use another folder")
-        target.write_text(text, encoding="utf-8")
-    except UNUSABLE as error:
-        why = path_error_reason(error)
-        raise line_error("file", f"{str(target)!r} cannot be written: {why}", span) from None
+    if target.is_file() and not _has_text(target, text):
+        message = f"{str(target)!r} is already in this folder and differs from the one to write"
+        hint = "rename it, or use another folder"
+        raise line_error("file", message, parsed.source.span(), hint)
+    with replaced_file(target) as file:
+        file.write(text)
     say(f"wrote {target}")
     say(f"open it with: jupyter lab {target} (pip install jupyterlab), or as any notebook")
     return 0
+
+
+def _has_text(path: Path, text: str) -> bool:
+    try:
+        return path.read_bytes() == text.encode()
+    except OSError:  # a file that nobody can read is not the one to write
+        return False
 
 
 ACTS = {

@@ -20,6 +20,7 @@ os.environ["AGF_CHECK_VALUES"] = "1"  # the import of the package reads it; kern
 from agf_magics.catalog import default
 from agf_magics.schemas.json_schema import judge
 from agf_magics.settings.settings import current
+from agf_magics.text.hint_words import hint_words
 from agf_magics.workers.started_backends import started
 
 # A process that a script starts in the background ignores interrupts, and its children inherit that. The tests need
@@ -105,6 +106,7 @@ def _settings_are_reset() -> Iterator[None]:
     current.settings = replace(before["settings"], journal=None)
     yield
     vars(current).update(before)
+    hint_words.rows = ()
     default()._chosen = chosen
 
 

@@ -217,7 +217,7 @@ class Session:
         elif isinstance(error, (agf.StepError, CheckFailed)):
             when = "error while running"
         # … the line is wrong, before it does anything …
-        elif not isinstance(error, agf.AgfError) or diagnostics[0].code.startswith("magic."):
+        elif not isinstance(error, agf.AgfError) or diagnostics[0].code.startswith(("magic.", "file.not-written")):
             when = "error of the line"
         # … the cell reads past runs …
         elif re.search(r"\bruns\b", block.text):

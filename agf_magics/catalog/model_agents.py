@@ -9,6 +9,7 @@ from typing import Any
 from ..flow.sessions.session import STEPS
 from ..schemas.patterns import unusable
 from ..text.diagnostics import DefinitionError
+from ..text.suggestions import suggest
 from ..values.value import Value
 from .agents import USER
 from .models.model import Model
@@ -50,9 +51,8 @@ class ModelAgent:
                 f"name"
             )
         if unknown := [key for key in self.settings if key not in SETTINGS]:
-            raise TypeError(
-                f"model_agent has no parameter {unknown[0]!r}; settings are {', '.join(SETTINGS)}"
-            )
+            hint = suggest(unknown[0], SETTINGS, "settings")
+            raise TypeError(f"model_agent has no parameter {unknown[0]!r}: {hint}")
         if type(self.steps) is not int or self.steps < 1:
             raise ValueError(f"max_steps must be a whole number, 1 or more, got {self.steps!r}")
         if not isinstance(self.instructions, str):

@@ -21,7 +21,6 @@ from ..commands.command_line import FOR_SCORES
 from ..commands.line import ParsedLine
 from ..commands.named_definitions import one_file
 from ..commands.options import FOR_LIMITS
-from ..commands.output_files import unwritable
 from ..commands.values import (
     amount,
     count,
@@ -51,7 +50,7 @@ from ..pictures.pages.parts import progress_text
 from ..settings import settings
 from ..text.diagnostics import DefinitionError, Diagnostic
 from ..text.folder import notebook_folder
-from ..text.source import unwritable_reason
+from ..text.replaced_file import check_writable
 from ..text.suggestions import suggest
 from .setting_up import SETTINGS
 from .streams import EachPart, printable_json, save_file, say, tell, write
@@ -153,10 +152,9 @@ def _check_targets(parsed: ParsedLine) -> None:
     """Refuse a file that could not be written, before anything is paid for."""
     for flag, kind in (("--save", TABLE), ("--figures", FIGURES)):
         for word in parsed.words(flag):
-            check_target(Path(word.text), kind)
+            with_place_of(word, partial(check_target, Path(word.text), kind))
     for word in (*parsed.words("--report"), *parsed.words("--record")):
-        if (why := unwritable_reason(Path(word.text))) is not None:
-            raise unwritable(word, OSError(why))
+        with_place_of(word, partial(check_writable, Path(word.text)))
 
 
 def _wait(start: Callable[[], agf.Run], quiet: bool) -> agf.Run:
@@ -242,7 +240,7 @@ def _score_rows(parsed: ParsedLine, table: RowTable, scores: Sequence[Any]) -> N
     comparison = score_over(
         table,
         *scores,
-        against=parsed.text("--against"),
+        against=parsed.placed("--against"),
         seed=count(parsed, "--seed", None),
         yes="--yes" in parsed,
     )

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from ..text.diagnostics import DefinitionError
+from ..text.placed import PlacedText
 from ..text.source import Source, Span
 from ..text.suggestions import misspelled_names, suggest
 from .words import BLANKS, Token, comment_at, line_error, split
@@ -151,6 +152,11 @@ class ParsedLine:
     def text(self, name: str) -> str | None:
         token = self.word(name)
         return token.text if token else None
+
+    def placed(self, name: str) -> PlacedText | None:
+        """The text of a word, for an error that finds out later that it is wrong."""
+        token = self.word(name)
+        return PlacedText.at(token.span, token.text) if token else None
 
 
 def read(command: Command, line: str, where: str = "") -> ParsedLine | None:

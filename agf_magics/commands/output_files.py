@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TextIO
 
 from ..text.diagnostics import DefinitionError
-from ..text.replaced_file import replaced_file
-from ..text.shorten import shorten
-from ..text.source import UNUSABLE, path_error_reason
-from .words import Token, line_error
+from ..text.replaced_file import NOT_WRITTEN, replaced_file
+from .words import Token
 
 
 def write_file(word: Token, text: str) -> None:
     """Write ``text`` to the file that ``word`` names, in new folders if needed, and print the path."""
 
     def write(path: Path) -> Path:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with replaced_file(path) as file:
+        with replaced_file(path, with_folders=True) as file:
             file.write(text)
         return path
 
@@ -27,16 +25,12 @@ def write_file(word: Token, text: str) -> None:
 
 def write_with(word: Token, write: Callable[[Path], object], out: TextIO | None = None) -> None:
     """Let ``write`` write the file that ``word`` names, and print the path that it returns to
-    ``out``. None: print to the standard output."""
+    ``out``. None: print to the standard output. A file that cannot be written is an error at the
+    place of ``word``; any other error is about what is to be written."""
     try:
         written = write(Path(word.text))
-    except UNUSABLE as error:
-        raise unwritable(word, error) from None
+    except DefinitionError as error:
+        if error.code != NOT_WRITTEN:
+            raise
+        raise DefinitionError(replace(error.diagnostic, span=word.span)) from None
     print(f"wrote {written}", file=out)
-
-
-def unwritable(word: Token, error: Exception) -> DefinitionError:
-    """The error for a file that cannot be written, at the place of ``word``."""
-    return line_error(
-        "file", f"{shorten(word.text)!r} cannot be written: {path_error_reason(error)}", word
-    )

@@ -9,9 +9,10 @@ from __future__ import annotations
 import keyword
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from inspect import isfunction
 from itertools import islice
 from pathlib import Path
 from types import ModuleType
@@ -24,6 +25,7 @@ from ..limits.limits import LIMITS, Limits
 from ..text.diagnostics import DefinitionError, Diagnostic, Diagnostics
 from ..text.files import read_file
 from ..text.names import same_name
+from ..text.placed import PlacedText
 from ..text.shorten import shorten
 from ..text.source import UNUSABLE, Source, path_error_reason
 from ..text.suggestions import join_hints, suggest
@@ -31,6 +33,7 @@ from ..text.yaml.nodes import Items, Scalar, plain
 from ..text.yaml.reader import documents
 from ..values.once_each import read_once_each
 from ..values.tables.tables import open_rows
+from ..values.value import type_name
 from .line import Option, ParsedLine, check_known
 from .options import FOR_ROWS
 from .words import Token, line_error
@@ -400,22 +403,40 @@ def with_run_ids(parsed: ParsedLine, names: Mapping[str, Any]) -> ParsedLine:
         (word,) = tokens[name]
         if word.text.startswith("$"):
             run = lookup(word, names)
-            text = str(getattr(run, "run_id", run))
-            span = word.span
+            text, span = getattr(run, "run_id", run), word.span
+            if not isinstance(text, str):
+                message = f"{word.text} is {type_name(run)}, not a run"
+                hint = f"--out {word.text.removeprefix('$')} keeps a run in this variable"
+                raise line_error("variable", message, word, hint)
             tokens[name] = (Token(text, span, (*(span.start,) * len(text), span.end)),)
     return ParsedLine(parsed.source, tokens)
 
 
-def scores_of(parsed: ParsedLine, names: Mapping[str, Any]) -> list[Any]:
-    """The scores of the line: functions of the notebook, or the names of flows."""
+def scores_of(parsed: ParsedLine, names: Mapping[str, Any], flows: Collection[str]) -> list[Any]:
+    """The scores of the line: functions of the notebook, or the names of ``flows``."""
     for word in filter(lambda word: re.search(r"[\s(]", word.text), parsed.words("--score")):
         message = f"--score takes the name of a function, not {shorten(word.text)!r}"
         hint = "write it in a cell: def good(output, row): return …, and here --score good"
         raise line_error("name", message, word, hint)
-    return [
-        lookup(word, names) if word.text.startswith("$") else names.get(word.text, word.text)
-        for word in parsed.words("--score")
-    ]
+    return [_score(word, names, flows) for word in parsed.words("--score")]
+
+
+def _score(word: Token, names: Mapping[str, Any], flows: Collection[str]) -> Any:
+    if word.text.startswith("$"):
+        return lookup(word, names)
+    if word.text not in names and word.text not in flows:
+        functions = [name for name, value in names.items() if _may_score(name, value)]
+        hint = suggest(word.text, [*functions, *flows], "functions and flows")
+        otherwise = "write it in a cell: def good(output, row): return …, and here --score good"
+        message = f"no function and no flow is called {shorten(word.text)!r}"
+        raise DefinitionError(Diagnostic("score.kind", message, word.span, hint or otherwise))
+    return names.get(word.text, word.text)
+
+
+def _may_score(name: str, value: object) -> bool:
+    """Whether a variable is probably a function of the person."""
+    is_ours = str(getattr(value, "__module__", "")).partition(".")[0] == __name__.partition(".")[0]
+    return isfunction(value) and not is_ours and not name.startswith("_")
 
 
 def _read_mapping(word: Token) -> tuple[str, str]:
@@ -427,7 +448,11 @@ def _read_mapping(word: Token) -> tuple[str, str]:
             f"write --map {name}={column}: the input {name} has the values of the column {column}"
         )
         raise line_error("map", f"--map takes INPUT=COLUMN, not {word.text!r}", word, hint)
-    return name, column
+    start = len(word.text) - len(column)
+    return (
+        PlacedText.at(word.locate(0, len(name)), name),
+        PlacedText.at(word.locate(start, len(word.text)), column),
+    )
 
 
 def recording_of(word: Token | None) -> Recording | None:

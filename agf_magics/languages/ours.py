@@ -7,9 +7,14 @@ its errors, must work without the import.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import NamedTuple
+
+from ..text.suggestions import nearest
+
+LOOKED_AT = 20_000
+"""Characters of a text in which a misspelt key is looked for."""
 
 
 class Known(NamedTuple):
@@ -35,37 +40,75 @@ OURS: Mapping[str, Known] = {
 """The four languages by name. Each has a package in this room with its `Language`. A text whose
 lines do not decide is in the first language."""
 
-# Regular expressions for lines, or for the beginning of a JSON text, that only one language has.
-_POLICY = r"(?:schema_version|execution_policy)\"?\s*+:|id\"?\s*+:\s*+[\"']?(?:agf\.|x-)"
-_PLAN = (
-    r'"?calls"?\s*+:|\{[^\n{]*,\s*+"?calls"?\s*+:'
-    r'|(?:[ \t]*+-)?[\[{ \t]*+"?_(?:tool|delegate|outputPath)"?\s*+:'
-)
-_PIPELINE = r"\n[{ \t]*+\"?(?:pipeline|schema)\"?[ \t]*+:"
-_GRAPH = r"(?:nodes|edges)[ \t]*+\"?[ \t]*+:"
+# Regular expressions for the lines of the outermost keys, as `_outermost` gives them.
+_LINES: Mapping[str, str] = {
+    "policy": r"\"?(?:schema_version|execution_policy)\"?\s*+:"
+    r"|\"?id\"?\s*+:\s*+[\"']?(?:agf\.|x-)",
+    "plan": r'"?calls"?\s*+:|(?:[ \t]*+-)?[\[{ \t]*+"?_(?:tool|delegate|outputPath)"?\s*+:',
+    "graph": r"\"?(?:nodes|edges)[ \t]*+\"?[ \t]*+:",
+    "pipeline": r"[{ \t]*+\"?(?:pipeline|schema)\"?[ \t]*+:",
+}
+
+_SLIPS: Mapping[str, str] = {
+    "schema_version": "policy",
+    "execution_policy": "policy",
+    "action_space": "policy",
+    "calls": "plan",
+    "nodes": "graph",
+    "edges": "graph",
+    "loop_limits": "graph",
+    "pipeline": "pipeline",
+    "steps": "pipeline",
+    "schema": "pipeline",
+}
+"""The languages of keys that may be misspelt, for a text that has none of the keys above."""
+
+_BEFORE_FIRST = re.compile(r"(?:[ \t]*+(?:#[^\n]*+)?\n)*+(?P<indentation>[ \t]*+)")
+"""Blank lines and comments before the first line, and its indentation."""
+_IN_BRACES = re.compile(r'"(?:[^"\\]|\\.)*+"|\'[^\']*+\'|[\[\]{},]|[^"\'\[\]{},]++|["\']')
+"""The pieces of a mapping in braces: texts, signs, and what stands between them."""
 
 
 @cache
-def _beginnings() -> Mapping[str, tuple[re.Pattern[str], re.Pattern[str]]]:
+def _beginnings() -> Mapping[str, re.Pattern[str]]:
     # A line begins with "\n", not with ``^``: the search for a pattern that begins with a letter is
     # four times as fast.
-    return {
-        "policy": (re.compile(rf"\n(?:{_POLICY})"), re.compile(rf"\A\s*+\{{\s*+\"?(?:{_POLICY})")),
-        "plan": (re.compile(rf"\n(?:{_PLAN})"), re.compile(rf"\A\s*+\{{\s*+\"?(?:{_PLAN})")),
-        "graph": (re.compile(rf"\n(?:{_GRAPH})"), re.compile(rf"\A\s*+\{{\s*+\"?(?:{_GRAPH})")),
-        "pipeline": (re.compile(_PIPELINE), re.compile(r"(?!)")),
-    }
+    return {name: re.compile(rf"\n(?:{line})") for name, line in _LINES.items()}
+
+
+def _outermost(text: str) -> str:
+    """The text with each outermost key at the beginning of a line: without the indentation of its
+    first line, and with a line for each key of a mapping in braces."""
+    first = _BEFORE_FIRST.match(text)
+    indentation, start = (first["indentation"], first.end()) if first else ("", 0)
+    if text.startswith("{", start):
+        return "".join(_lines_of_braces(text, start))
+    return f"\n{text}".replace(f"\n{indentation}", "\n") if indentation else f"\n{text}"
+
+
+def _lines_of_braces(text: str, start: int) -> Iterator[str]:
+    depth = 0
+    for match in _IN_BRACES.finditer(text, start):
+        piece = match[0]
+        depth += (piece in "{[") - (piece in "}]")
+        if depth == 1:
+            yield "\n" if piece in "{," else piece.strip()
 
 
 def detect_language(text: str) -> str:
-    """The name of the language of a text, by its own lines; ``pipeline`` if they do not decide."""
-    return recognized_language(text) or next(iter(OURS))
+    """The name of the language of a text, by its own lines, else by a key that is nearly one of a
+    language; ``pipeline`` if neither decides."""
+    if (name := recognized_language(text)) is not None:
+        return name
+    keys = re.findall(r"\n\"?(\w{3,40})\"?[ \t]*+:", _outermost(text)[:LOOKED_AT])
+    near = (nearest(key.lower(), list(_SLIPS), 0.75) for key in keys)
+    return next((_SLIPS[key] for key in near if key is not None), next(iter(OURS)))
 
 
 def recognized_language(text: str) -> str | None:
     """The name of the language of a text, by its own lines; None if they do not decide."""
-    lines = "\n" + text
-    for name, (line, begins) in _beginnings().items():
-        if line.search(lines) or begins.match(text):
+    lines = _outermost(text)
+    for name, line in _beginnings().items():
+        if line.search(lines):
             return name
     return None

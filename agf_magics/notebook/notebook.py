@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from ..catalog import Registry
 from ..commands import magics
 from ..commands.line import ParsedLine, check_known
-from ..commands.options import FOR_RUNS
+from ..commands.options import refuse_without_run
 from ..commands.output_files import write_file
 from ..commands.values import (
     Variables,
@@ -36,12 +36,14 @@ from ..commands.words import Token, line_error
 from ..engine.run_options import RunOptions
 from ..flow.flow import Flow
 from ..languages import LANGUAGES
+from ..languages.over import OVER
 from ..lifecycle.definitions.checking import Defined, problems_before_run
 from ..lifecycle.definitions.define import register
 from ..lifecycle.definitions.linking import link_flow
 from ..lifecycle.input.fields import unused_fields
 from ..lifecycle.launch import launch
 from ..lifecycle.runs import run as run_module
+from ..pictures.amounts import counted
 from ..pictures.plain import line
 from ..settings import settings
 from ..text.diagnostics import Diagnostic
@@ -182,11 +184,11 @@ class Notebook:
         target = parsed.word("--write")
         if target is not None:
             write_file(target, definition_text(flow) if flow is not None else body)
-        option = parsed.word("--run") or parsed.word("--draw")
-        if flow is None and option is not None:
-            message = f"{option.text} needs a {language}, and this cell only defines schemas"
-            hint = f"remove {option.text} or add a {language}"
-            raise line_error("no-flow", message, option, hint)
+        asked = parsed.word("--run") or parsed.word("--draw") or parsed.word("NAME")
+        if flow is None and asked is not None:
+            message = f"{asked.text} needs a {language}, and this cell only defines schemas"
+            hint = f"remove {asked.text} or add a {language}"
+            raise line_error("no-flow", message, asked, hint)
         if flow is None or "--run" not in parsed:
             from ..pictures.diagram import Diagram
 
@@ -235,10 +237,8 @@ class Notebook:
     def request(self, parsed: ParsedLine, runs: bool = False) -> RunRequest:
         """The run options of the line. ``runs``: whether the magic runs a flow without
         ``--run``."""
-        for option in () if runs or "--run" in parsed else FOR_RUNS:
-            if option.flag in parsed:
-                message = f"{option.flag} needs --run: this cell only defines a flow"
-                raise line_error("needs-run", message, parsed.words(option.flag)[0], "add --run")
+        if not runs:
+            refuse_without_run(parsed)
         print_problems(warn_about_names(parsed, self.names))
         is_dry = "--dry" in parsed
         options = RunOptions(
@@ -257,8 +257,8 @@ class Notebook:
             quiet="--quiet" in parsed,
             over=rows_of(parsed, self.names) if runs else None,
             save=parsed.word("--save"),
-            scores=scores_of(parsed, self.names),
-            against=parsed.text("--against"),
+            scores=scores_of(parsed, self.names, self.registry.flows),
+            against=parsed.placed("--against"),
             seed=count(parsed, "--seed", None),
         )
 
@@ -303,6 +303,7 @@ class Notebook:
                 self._finish_rows(run, request, display)
             if request.quiet and request.out:
                 print_problems(run.progress.losses)
+                print(_failed_rows(run), end="")
         # Only here: if the run did not begin, or failed for want of a value, its error says enough.
         if not request.quiet:
             print_problems(unused)
@@ -416,6 +417,13 @@ class Notebook:
 def definition_text(flow: Flow) -> str:
     """The definition as it was written, with the flow's name added if only the line of the cell had it."""
     return LANGUAGES[flow.language].with_name(flow.source.text, flow.name)
+
+
+def _failed_rows(run: run_module.Run) -> str:
+    """A line about the rows that failed, which are no progress and no warning; empty: none failed."""
+    counts = run.table.counts if run.flow.language == OVER else {}
+    failed = counts.get("failed", 0)
+    return f"{failed:,} of {counted(sum(counts.values()), 'row')} failed\n" if failed else ""
 
 
 def _flow_name(parsed: ParsedLine) -> Token | None:

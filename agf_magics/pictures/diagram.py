@@ -12,6 +12,8 @@ from typing import Any
 from ..compat.imports import installed_only
 from ..flow.flow import Flow
 from ..flow.progress.progress import Progress
+from ..text.diagnostics import refused
+from ..text.replaced_file import NOT_WRITTEN, replaced_file
 from .layout.arrange import MOST_BOXES, Arranged, Direction, arrange
 from .layout.dot import graph_text
 from .layout.export import export
@@ -19,7 +21,7 @@ from .layout.graphviz import NoPicture, needs
 from .layout.svg import States, described, margin, paint, tooltip
 from .mermaid import mermaid
 from .outline import outline, outline_html
-from .plain import html, not_saved, untypeset
+from .plain import html, lines_html, not_saved, untypeset
 from .row_words import corner_of, numbers_of, taken_edges, tallies, tool_corners
 from .scene.builder import scene
 from .scene.called_flows import called_flows
@@ -70,7 +72,9 @@ class Diagram:
         self.progress = progress
         self._direction = direction
         called = called_flows(flow, callees or {}, MOST_OPENED)
-        self._scene = scene(flow, (), called.closed, called.opened, called.offered)
+        self._scene = scene(
+            flow, (), called.closed, called.opened, called.offered, called.answering
+        )
 
     def to_dot(self) -> str:
         """The picture as graphviz text, for any graphviz tool."""
@@ -123,7 +127,8 @@ class Diagram:
     def save(self, path: str | Path) -> Path:
         """Save as .svg, .html, .png, .pdf, .dot, .mmd (Mermaid) or .txt. Returns the path.
 
-        Raises `NoPicture` if a package is missing, ValueError for another suffix."""
+        Raises `NoPicture` if a package is missing, and DefinitionError for another suffix, or if the
+        file cannot be written."""
         path = Path(path)
         match path.suffix.lower():
             case ".svg":
@@ -142,11 +147,11 @@ class Diagram:
             case ".txt":
                 data = f"{self.outline()}\n".encode()
             case suffix:
-                raise ValueError(
-                    f"cannot save a picture as {suffix or path.name!r}: use .svg, .html, .png, "
-                    f".pdf, .dot, .mmd or .txt"
-                )
-        path.write_bytes(data)
+                message = f"no picture can be saved as {suffix or path.name!r}"
+                hint = "use .svg, .html, .png, .pdf, .dot, .mmd or .txt"
+                raise refused(NOT_WRITTEN, message, hint)
+        with replaced_file(path) as file:
+            file.buffer.write(data)
         return path
 
     def __repr__(self) -> str:
@@ -159,7 +164,7 @@ class Diagram:
             text = shown["text/plain"]
             # A quarter of the room: the text is saved twice, and escapes make it longer in HTML.
             cut = f"{text[: SAVED_PICTURE // 4]}…" if len(text) > SAVED_PICTURE // 4 else text
-            page = f"<pre>{html(cut)}</pre>{not_saved('the picture', size, code)}"
+            page = lines_html(html(cut)) + not_saved("the picture", size, code)
             shown = {"text/html": untypeset(page), "text/plain": cut}
         return shown
 

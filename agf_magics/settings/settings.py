@@ -453,8 +453,8 @@ class Phrases(NamedTuple):
 
 COMMAND_LINE = Phrases(
     "--input FILE.json, with {{{in_json}}}",
-    "in Python: agf.resume({0!r})",
-    "in Python: agf.resume({0!r}, answer=…)",
+    "agf-magics resume {0}",
+    "agf-magics resume {0}",
     "--{1}",
     "in Python: agf.runs() lists the runs",
     "in Python: agf.runs({0!r}) shows it",

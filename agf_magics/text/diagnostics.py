@@ -17,6 +17,7 @@ from typing import Any, Literal
 from .characters import hint_in, hint_near
 from .columns import safe
 from .excerpt import excerpt
+from .hint_words import hint_words
 from .raised import kind_of, text_of
 from .source import Span
 from .suggestions import join_hints
@@ -60,7 +61,7 @@ class Diagnostic:
         for title, span in self.related:
             lines += [f"  {title}:", *excerpt(span)]
         if self.hint:
-            lines.append(f"  = {safe(self.hint)}")
+            lines.append(f"  = {safe(hint_words.of(self.hint))}")
         if self.also:
             lines.append(f"  = the same in {_places(self.also)}")
         return lines

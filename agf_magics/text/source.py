@@ -24,17 +24,6 @@ def path_error_reason(error: Exception) -> str:
     return getattr(error, "strerror", None) or str(error) or type(error).__name__
 
 
-def unwritable_reason(path: Path) -> str | None:
-    """The reason why no file can be written at ``path``, as far as it shows before the attempt;
-    None: there is none."""
-    try:
-        if path.is_dir():
-            return "it is a folder"
-        return None if path.parent.is_dir() else f"there is no folder {str(path.parent)!r}"
-    except UNUSABLE as error:
-        return path_error_reason(error)
-
-
 @dataclass(slots=True, eq=False)
 class Source:
     """``first_line`` is the number of the first line in the author's editor: 2 for the body of a

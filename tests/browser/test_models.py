@@ -101,12 +101,12 @@ ITS_END = """([panel, text]) => {
         && [...said.querySelectorAll('pre')].every(pre => pre.scrollHeight <= pre.clientHeight + 1);
 }"""
 """Whether the last reply has this text, with its end completely in sight."""
-ITS_RESULT = """panel => {
-    const head = [...panel.querySelectorAll('h4')].find(node => node.textContent === 'Output');
-    const below = panel.getBoundingClientRect().bottom - (head?.getBoundingClientRect().bottom ?? Infinity);
-    return below > 50 && below < 130;
+ITS_PLACE = """panel => {
+    const top = node => node.getBoundingClientRect().top;
+    return top([...panel.querySelectorAll('.said.model')].at(-1)) - top(panel);
 }"""
-"""Whether the heading of the result is in sight, with some of its lines below."""
+"""Where the last reply begins, in pixels from the top of the panel."""
+HAS_RESULT = """panel => [...panel.querySelectorAll('h4')].some(node => node.textContent === 'Output')"""
 PANEL = f"{EXPLORERS}.map(root => root.querySelector('.panel')).find(Boolean)"
 
 
@@ -128,16 +128,17 @@ def test_an_arriving_reply_grows_and_the_view_keeps_its_end_or_its_place(
             shows_end(page, f"fruit {start + 39}")
         page.picture("a long reply that arrives", 1)
         if is_scrolled:  # the user reads an earlier part
-            place = page.page.evaluate(f"() => {PANEL}.scrollTop") - 400
+            place = page.page.evaluate(f"() => ({ITS_PLACE})({PANEL})") + 400
             panel.hover()
             page.page.mouse.wheel(0, -400)
-            page.wait(f"Math.abs({PANEL}.scrollTop - it) < 5", place)
+            page.wait(f"Math.abs(({ITS_PLACE})({PANEL}) - it) < 5", place)
     page.finished()
     panel.locator(".said.model li", has_text="fruit 120").wait_for()
+    page.wait(f"({HAS_RESULT})({PANEL})")  # it is above the reply
     if is_scrolled:
-        page.wait(f"Math.abs({PANEL}.scrollTop - it) < 100", place)
-    else:  # the beginning of the result appears below the reply
-        page.wait(f"({ITS_RESULT})({PANEL})")
+        page.wait(f"Math.abs(({ITS_PLACE})({PANEL}) - it) < 100", place)
+    else:
+        shows_end(page, "fruit 120")
     page.picture(f"a long reply that has arrived-{is_scrolled}", 1)
 
 
@@ -364,17 +365,18 @@ def test_the_conversation_that_arrives_is_shown_until_a_person_chooses_another(o
     chosen = panel.locator("select[aria-label=Session]")
     panel.locator(".said:has-text('arriving')").wait_for()
     shown = chosen.evaluate(f"select => {CHOSEN}")
-    assert shown in ("#2 · ▶ running", "#3 · ▶ running")
+    assert shown in ("#2 · ▶ running · Write about a plum", "#3 · ▶ running · Write about a kiwi")
     names = {"#2": "plum", "#3": "kiwi"}
     (other,) = names.keys() - {shown[:2]}
     panel.locator(f".said.model:has-text('About {names[shown[:2]]}')").wait_for()
-    options = ["#0 · ✓ ok", "#1 · ✗ failed", "#2 · ▶ running", "#3 · ▶ running"]
+    states = {"pear": "✓ ok", "fig": "✗ failed", "plum": "▶ running", "kiwi": "▶ running"}
+    options = [f"#{number} · {states[fruit]} · Write about a {fruit}" for number, fruit in enumerate(states)]
     page.wait(f"JSON.stringify([...{SELECT}.options].map(option => option.text)) === JSON.stringify(it)", options)
     page.picture("sessions-running", 1)
     (lab.folder / f"told-{names[shown[:2]]}").touch()  # the next one that arrives follows
-    page.wait(f"{SELECT}.selectedOptions[0].text === it", f"{other} · ▶ running")
+    page.wait(f"{SELECT}.selectedOptions[0].text === it", f"{other} · ▶ running · Write about a {names[other]}")
     panel.locator(f".said.model:has-text('About {names[other]}')").wait_for()
-    chosen.select_option(label="#0 · ✓ ok")
+    chosen.select_option(label="#0 · ✓ ok · Write about a pear")
     panel.locator(".said.model:has-text('About pear: done.')").wait_for()
     (lab.folder / f"told-{names[other]}").touch()
     page.finished()

@@ -312,3 +312,44 @@ def test_a_flow_with_a_warning_is_linked_for_each_run_so_that_each_run_has_the_w
     for _ in range(2):
         assert [warning.severity for warning in link_flow(flow, registry)[1]] == ["warning"]
         assert len(agf.run(flow, registry=registry).warnings) == 1
+
+
+def calling_graph(callee: str) -> str:
+    edges = "edges: [{from: START, to: n}, {from: n, to: END}]"
+    return f"state: {{x: str}}\nnodes: {{n: {{type: subgraph, graph: {callee}, mode: direct}}}}\n{edges}\n"
+
+
+def calling_pipeline(callee: str) -> str:
+    return f"pipeline: NAME\nsteps:\n- call: {{pipeline: {callee}}}\n"
+
+
+CIRCLES: dict[str, tuple[list[tuple[str, str]], str]] = {
+    "a graph named on its line": ([("a", calling_graph("a"))], "'a' calls itself: a → a"),
+    "two graphs": ([("a", calling_graph("b")), ("b", calling_graph("a"))], "'b' calls itself: b → a → b"),
+    "two pipelines": ([("a", calling_pipeline("b")), ("b", calling_pipeline("a"))], "'b' calls itself: b → a → b"),
+    "three pipelines": (
+        [("a", calling_pipeline("b")), ("b", calling_pipeline("c")), ("c", calling_pipeline("a"))],
+        "'c' calls itself: c → a → b → c",
+    ),
+    "a graph and a pipeline": (
+        [("a", calling_graph("b")), ("b", calling_pipeline("a"))],
+        "'b' calls itself: b → a → b",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CIRCLES)
+def test_a_circle_of_calls_is_told_when_its_last_flow_is_defined(case: str) -> None:
+    texts, message = CIRCLES[case]
+    registry = agf.Registry()
+    for name, text in texts:
+        source = Source("test", text.replace("NAME", name))
+        language = detect_language(source.text)
+        problems = register(source, language, name=name, registry=registry).problems
+        codes = {problem.code for problem in problems}
+        if name != texts[-1][0]:
+            assert codes == {"flow.unknown-flow"}
+    (circle,) = [problem for problem in problems if problem.code.startswith("flow.")]
+    assert (circle.code, circle.message, circle.severity) == ("flow.call-cycle", message, "warning")
+    assert circle.span is not None
+    assert circle.span.text == texts[-1][0]

@@ -479,7 +479,7 @@ def test_a_missing_file_and_a_read_only_file_are_reported() -> None:
         assert caught.value.code == "replay.file"
     with kept.journal_in(Path("kept")):
         run = Shop().run("fig")
-        with pytest.raises(agf.DefinitionError, match=r"replay\.file"):
+        with pytest.raises(agf.DefinitionError, match=r"file\.not-written"):
             agf.record(run, "no/folder/run.agf")
         with pytest.raises(agf.DefinitionError, match=r"journal\.unknown-run"):
             agf.record("no-run", "run.agf")

@@ -113,7 +113,7 @@ def test_a_wrong_cell_is_not_written(ready: Shell) -> None:
 
 def test_a_file_that_cannot_be_written_is_an_error(ready: Shell) -> None:
     Path("folder").mkdir()
-    assert code(ready.run("%%pipeline --write folder\n" + LONGEST)) == "magic.file"
+    assert code(ready.run("%%pipeline --write folder\n" + LONGEST)) == "file.not-written"
 
 
 def test_define_registers_the_correct_files_and_reports_the_wrong_ones(ready: Shell) -> None:
@@ -286,14 +286,14 @@ def test_draw_shows_or_saves_the_picture(ready: Shell, monkeypatch: pytest.Monke
     ready.good(f"%%pipeline\npipeline: long\nsteps:\n{steps}")
     assert ready.good("%draw longest --save l.dot").out == "wrote l.dot\n"
     assert "digraph" in Path("l.dot").read_text()
-    assert code(ready.run("%draw longest --save l.xyz")) == "magic.file"
+    assert code(ready.run("%draw longest --save l.xyz")) == "file.not-written"
     assert code(ready.run("%draw longest --direction right")) == "magic.direction"
     tall, wide = (size(ready.good(f"%draw long --direction {way}").value) for way in ("TB", "LR"))
     assert tall[0] < tall[1]
     assert wide[0] > wide[1]
     monkeypatch.setitem(sys.modules, "cairosvg", None)
     assert "the package cairosvg is not installed" in ready.run("%draw longest --save l.png").out
-    assert code(ready.run("%draw longest --save no/such/l.dot")) == "magic.file"
+    assert code(ready.run("%draw longest --save no/such/l.dot")) == "file.not-written"
 
 
 def test_r1_reads_what_the_last_run_left(ready: Shell) -> None:

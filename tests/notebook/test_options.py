@@ -180,3 +180,26 @@ def test_calls_that_failed_and_were_dropped_are_told_once_with_any_output(shell:
     cell = shell.good(f"run = %run_pipeline drops --set words=[1,2] {options}")
     told = cell.out + "".join(output["text/plain"] for output in cell.outputs)
     assert told.count("[run.all-dropped]") == (0 if options == "--quiet" else 1), told
+
+
+ROWS_THAT_FAIL = "%%pipeline --quiet\npipeline: halves\nsteps:\n- transform: {value: 6 / ctx.x}"
+
+
+@pytest.mark.parametrize(
+    ("numbers", "told"), [("[1, 0, 2]", "1 of 3 rows failed\n"), ("[1, 2]", ""), ("[0]", "1 of 1 row failed\n")]
+)
+def test_rows_that_failed_are_told_also_without_progress(shell: Shell, numbers: str, told: str) -> None:
+    shell.good(ROWS_THAT_FAIL)
+    shell.good(f"table = [{{'x': x}} for x in {numbers}]")
+    out = shell.good("%run_pipeline halves --over $table --quiet --out r").out
+    assert out.endswith(told)
+    assert ("failed" in out) is bool(told)
+
+
+@pytest.mark.parametrize(("score", "is_compared"), [("output > 2", False), ("'big' if output > 2 else 'small'", True)])
+def test_right_labels_that_no_score_is_compared_with_are_told(shell: Shell, score: str, is_compared: bool) -> None:
+    shell.good(ROWS_THAT_FAIL)
+    shell.good("table = [{'x': 1, 'size': 'big'}, {'x': 3, 'size': 'small'}]")
+    shell.good(f"def good(output):\n    return {score}")
+    shown = shell.good("%run_pipeline halves --over $table --score good --against size --out r").outputs[-1]
+    assert ("'size' is compared with no score: a label is a text" in shown["text/plain"]) is not is_compared

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from agf_magics.text.diagnostics import DefinitionError
 from agf_magics.text.replaced_file import replaced_file
 
 
@@ -37,7 +38,7 @@ def test_a_link_and_the_rights_of_a_file_stay(tmp_path: Path) -> None:
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device")
 def test_what_is_no_file_is_written_to(tmp_path: Path) -> None:
     link = tmp_path / "link"
-    for device, error in (("/dev/null", None), ("/dev/full", OSError)):
+    for device, error in (("/dev/null", None), ("/dev/full", DefinitionError)):
         link.unlink(missing_ok=True)
         link.symlink_to(device)
         with pytest.raises(error) if error else contextlib.nullcontext(), replaced_file(link) as file:
@@ -71,5 +72,5 @@ def test_no_file_of_another_name_is_touched(name: str, tmp_path: Path) -> None:
 
 
 def test_a_folder_that_is_not_there_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError), replaced_file(tmp_path / "no" / "run.json"):
+    with pytest.raises(DefinitionError, match="there is no folder"), replaced_file(tmp_path / "no" / "run.json"):
         pass

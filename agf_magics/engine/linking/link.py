@@ -434,10 +434,10 @@ class _Linker:
         flow = self.registry.flows.get(name)
         if flow is None and step.lookup.file is not None:
             return self.flow_in_file(step, around)
-        # A flow that calls itself need not be registered yet: the error is about the cycle, not about
-        # the name.
-        if flow is None and name == self.linking[-1].name and name in around:
-            flow = self.linking[-1]
+        # A flow that calls itself, also by way of others, need not be registered yet: the error is about
+        # the cycle, not about the name.
+        if flow is None:
+            flow = next((calling for calling in self.linking if calling.name == name), None)
         if flow is None:
             self.problems.add(link_problems.unknown_flow(step, self.registry))
             return None

@@ -53,6 +53,7 @@ def load(
         registry=default(registry),
         latent=latent,
         name="" if file else name,
+        file=name or file,
     )
     flow = with_name(defined.flow, file or language, text)
     flow = replace(flow, name=name or flow.name)
@@ -127,6 +128,7 @@ def register(
         latent=latent,
         given=given,
         name="" if file else name,
+        file=name or file,
     )
     notes, flow = list[Diagnostic](), defined.flow
     if flow is not None:

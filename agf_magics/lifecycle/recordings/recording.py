@@ -296,25 +296,22 @@ def outcome_line(error: str | None, is_json: bool, is_held: bool, value: Value) 
 def write_lines(path: Path, lines: Iterable[Line]) -> None:
     """Replace the file at once: it is never half of a recording. Raises DefinitionError."""
     size = 0
-    try:
-        with replaced_file(path) as file:
-            for line in lines:
-                # Weighed before it is written, because a line may have one long text in many
-                # places.
-                weight = weigh(line)
-                text = "" if weight > MOST_BYTES else json.dumps(line, ensure_ascii=False)
-                size += max(len(text), weight if not text else 0)
-                # A character may take four bytes: what is written can be read.
-                if len(text) > MOST_LINE // 4 or size > MOST_BYTES // 4:
-                    raise refused(
-                        "replay.file",
-                        f"the recording is too large: a line may have {MOST_LINE // 4:,} "
-                        f"characters, and all lines {MOST_BYTES // 4:,}",
-                        "redact= can shorten the lines",
-                    )
-                file.write(f"{text}\n")
-    except OSError as error:
-        raise _unusable(path, "written", error) from None
+    with replaced_file(path) as file:
+        for line in lines:
+            # Weighed before it is written, because a line may have one long text in many
+            # places.
+            weight = weigh(line)
+            text = "" if weight > MOST_BYTES else json.dumps(line, ensure_ascii=False)
+            size += max(len(text), weight if not text else 0)
+            # A character may take four bytes: what is written can be read.
+            if len(text) > MOST_LINE // 4 or size > MOST_BYTES // 4:
+                raise refused(
+                    "replay.file",
+                    f"the recording is too large: a line may have {MOST_LINE // 4:,} "
+                    f"characters, and all lines {MOST_BYTES // 4:,}",
+                    "redact= can shorten the lines",
+                )
+            file.write(f"{text}\n")
 
 
 def read_calls(path: Path) -> tuple[Line, list[RecordedCall]]:
@@ -328,7 +325,7 @@ def read_calls(path: Path) -> tuple[Line, list[RecordedCall]]:
                 raise _wrong(path, 1, "", "it is empty")
             return _head(path, head[1]), [_call(path, *line) for line in lines]
     except UNUSABLE as error:
-        raise _unusable(path, "read", error) from None
+        raise _unreadable(path, error) from None
 
 
 def _parse_lines(path: Path, file: Any) -> Iterator[tuple[int, Line]]:
@@ -447,9 +444,9 @@ def _wrong(
     return DefinitionError(Diagnostic("replay.format", message, span, hint))
 
 
-def _unusable(path: Path, act: str, error: Exception) -> DefinitionError:
-    message = f"the recording {path.name!r} cannot be {act}: {path_error_reason(error)}"
+def _unreadable(path: Path, error: Exception) -> DefinitionError:
+    message = f"the recording {path.name!r} cannot be read: {path_error_reason(error)}"
     hint = None
-    if isinstance(error, FileNotFoundError) and act == "read":
+    if isinstance(error, FileNotFoundError):
         hint = "record it first: agf.record(run, …) or %runs RUN --record FILE"
     return refused("replay.file", message, hint)

@@ -20,7 +20,6 @@ from ...pictures.text_tables import table_html
 from ...pictures.value_line import cell_text
 from ...text.diagnostics import AgfError, DefinitionError, Diagnostic
 from ...text.replaced_file import replaced_file
-from ...text.source import UNUSABLE, path_error_reason
 from ...text.suggestions import suggest
 from ...values.as_json import as_json
 from ...values.value import Value
@@ -119,13 +118,9 @@ class CheckReport:
         path. Raises DefinitionError if it cannot be written."""
         target = Path(path)
         check_target(target, FIGURES)
-        try:
-            text = self._page() if target.suffix.lower() == ".html" else _json(self.as_json())
-            with replaced_file(target) as file:
-                file.write(text)
-        except UNUSABLE as error:
-            message = f"{str(target)!r} cannot be written: {path_error_reason(error)}"
-            raise DefinitionError(Diagnostic("over.file", message)) from None
+        text = self._page() if target.suffix.lower() == ".html" else _json(self.as_json())
+        with replaced_file(target) as file:
+            file.write(text)
         return target
 
     def _low(self) -> list[dict[str, Value]]:

@@ -18,6 +18,7 @@ from ...catalog import Registry, default
 from ...compat.imports import module_if_loaded
 from ...flow.flow import Flow
 from ...text.diagnostics import DefinitionError, Diagnostic
+from ...text.placed import place_of
 from ...text.raised import describe_exception
 from ...text.suggestions import suggest
 from ...values.tables.rows import ValueRows
@@ -84,6 +85,8 @@ def score_over(
             table.add_column(column, values)
             summaries[column] = summary
     table.scores.update(summaries)
+    if against is not None and not any(summary.labels for summary in summaries.values()):
+        summaries.note = f"{against!r} is compared with no score: a label is a text"
     return summaries
 
 
@@ -128,7 +131,7 @@ def check_column(against: str, table: object) -> None:
     if against not in names:
         hint = suggest(against, names, "the columns")
         message = f"the table has no column {against!r}"
-        raise DefinitionError(Diagnostic("over.column", message, hint=hint))
+        raise DefinitionError(Diagnostic("over.column", message, place_of(against), hint))
 
 
 def _name(score: object) -> str:

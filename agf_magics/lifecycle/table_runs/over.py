@@ -25,6 +25,7 @@ from ...pictures.amounts import counted
 from ...settings.settings import current
 from ...text.diagnostics import DefinitionError, Diagnostic, Diagnostics, Severity, StepError
 from ...text.names import same_name
+from ...text.placed import place_of
 from ...text.source import Source, Span
 from ...text.suggestions import join_hints, misspelled_names, suggest
 from ...values.tables.rows import ListRows, Rows, ValueRows
@@ -128,7 +129,8 @@ def over_rows(
         over=flow.name,
         table=table,
         same=list(common),
-        rename=dict(chosen.map),
+        # A plain text, which the journal can store.
+        rename={str(name): str(column) for name, column in chosen.map.items()},
         only=_only_inputs(flow),
         numbers=numbers,
         repeat=chosen.repeat,
@@ -240,7 +242,7 @@ def _unknown_columns(renamed: Mapping[str, str], columns: Sequence[str]) -> Iter
         if column not in columns:
             message = f"{name!r} is mapped to {column!r}, and the table has no such column"
             near = suggest(column, columns, "the columns")
-            yield Diagnostic("over.column", message, hint=near)
+            yield Diagnostic("over.column", message, place_of(column), near)
 
 
 def _hidden_values(
@@ -295,7 +297,7 @@ def _unread_names(
         if name not in read and (near or flow.dialect.reads_are_complete):
             message = f"{column!r} is mapped to {name!r}, which {flow.name!r} does not read"
             hint = suggest(name, names, "its inputs") or "it reads no input"
-            yield Diagnostic("over.column", message, hint=hint)
+            yield Diagnostic("over.column", message, place_of(name), hint)
 
 
 def _only_inputs(flow: Flow) -> list[str] | None:

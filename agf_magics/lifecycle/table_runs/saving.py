@@ -189,7 +189,9 @@ def _inert(text: str) -> str:
 
 
 def _write_parquet(table: CellsOfRun, path: Path) -> str:
-    write_parquet(arrow_table(table, "a Parquet file"), path)
+    columns = arrow_table(table, "a Parquet file")
+    with replaced_file(path) as file:
+        write_parquet(columns, file.buffer)
     return ""
 
 

@@ -10,6 +10,9 @@ from .scores import ScoreSummary
 class Scores(dict[str, ScoreSummary]):
     """The summaries by the names of the scores."""
 
+    note: str = ""
+    """What the scores do not say; usually empty."""
+
     def _rows(self) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
         """The columns of the table, and a row for each score."""
         columns = ("score", "rows", "missing", "mean [95 %]", "median", "labels", "agreement")
@@ -42,7 +45,8 @@ class Scores(dict[str, ScoreSummary]):
         seeds = ", ".join(used)
         faults = self.faults
         first = [f"{name}, row {row:,}: {why.message}" for name, row, why in faults[:3]]
-        return "; ".join([*([f"seed of the intervals: {seeds}"] if seeds else []), *first])
+        parts = [f"seed of the intervals: {seeds}" if seeds else "", self.note, *first]
+        return "; ".join(filter(None, parts))
 
     def _repr_html_(self) -> str:
         from ...pictures.plain import html, untypeset

@@ -25,10 +25,12 @@ from ...journal.records.records import Record
 from ...journal.row_records import RowOutcome, RowRecords
 from ...journal.secrets.masking import Secrets
 from ...languages.over import BODY, OVER, OverTerms, inputs_of_row
+from ...pictures.amounts import UNKNOWN
 from ...pictures.plain import untypeset
 from ...pictures.problems import brief_reason
 from ...text.diagnostics import DefinitionError, Diagnostic, StepError
-from ...text.source import UNUSABLE, Source, path_error_reason, unwritable_reason
+from ...text.replaced_file import check_writable
+from ...text.source import Source
 from ...values.tables.data_frames import in_pandas_form, in_polars_form
 from ...values.tables.rows import Rows
 from ...values.value import Value
@@ -66,9 +68,7 @@ def check_target(target: Path, kind: tuple[str, tuple[str, ...]]) -> None:
         message = f"{str(target)!r} is {otherwise}"
         hint = f"write a file with the suffix {', '.join(endings[:-1])} or {endings[-1]}"
         raise DefinitionError(Diagnostic("over.file", message, hint=hint))
-    if (reason := unwritable_reason(target)) is not None:
-        message = f"{str(target)!r} cannot be written: {reason}"
-        raise DefinitionError(Diagnostic("over.file", message))
+    check_writable(target)
 
 
 PAGE = 1_000
@@ -319,11 +319,7 @@ class RowTable:
 
     def _save(self, target: Path) -> tuple[Path, str]:
         check_target(target, TABLE)
-        try:
-            return target, WRITERS[target.suffix.lower()](self, target)
-        except UNUSABLE as error:
-            message = f"{str(target)!r} cannot be written: {path_error_reason(error)}"
-            raise DefinitionError(Diagnostic("over.file", message)) from None
+        return target, WRITERS[target.suffix.lower()](self, target)
 
     def named_cells(self) -> Iterator[tuple[int, Cells]]:
         """The number and the cells of each row, in order."""
@@ -376,7 +372,8 @@ class RowTable:
         if shown:  # only what the journal has is masked already
             why = why and self.run.secrets.text(why)
             values = self.run.secrets.shown_values(values)
-        about = (row.status, code, why, row.seconds, row.tokens, row.cost)
+        cost = UNKNOWN if shown and row.has_unknown_cost else row.cost
+        about = (row.status, code, why, row.seconds, row.tokens, cost)
         return {
             **self._numbers(row.number, row.repeat),
             **values,

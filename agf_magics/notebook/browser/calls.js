@@ -17,8 +17,8 @@ function callPages({ named, element, button, hint, table, number, ends, valueEle
   function call({ name, at, error, given, result }) {
     const shown = at ? [element("h3", {}, at.startsWith("#") ? `${name} ${at}` : at)] : [];
     if (error) shown.push(errorElement(error));
-    if (given) shown.push(element("h4", {}, "Input"), valueElement(given));
     if (result) shown.push(element("h4", {}, "Output"), valueElement(result));
+    if (given) shown.push(element("h4", {}, "Input"), valueElement(given));
     return shown;
   }
 
@@ -114,10 +114,12 @@ function callPages({ named, element, button, hint, table, number, ends, valueEle
       this.panel.fit(this.inner.lastChild);
     }
 
-    openElement(index) {
+    async openElement(index) {
       Object.assign(this, { isOpen: false, byElement: false, index, offset: 0, failed: false });
-      this.fetch();
-      this.node.scrollIntoView({ block: "nearest" });
+      await this.fetch();
+      // Its beginning, below what the step has; the page around the panel stays where it is.
+      const top = of => of.getBoundingClientRect().top, { node } = this.panel;
+      node.scrollTop += top(this.node) - top(node);
     }
 
     partOf(index) {
@@ -138,6 +140,7 @@ function callPages({ named, element, button, hint, table, number, ends, valueEle
     }
 
     showCalls(page) {
+      const retry = button("Retry what failed", () => this.panel.view.act("rerun", {}), { title: "Run again: the calls that failed are made again, and all other results are reused" });
       const filter = this.failed ? "All" : `Only the ${number(page.failed)} failed`;
       const rows = page.rows.map(call => ({ number: call.number, bad: call.failed, cells: [
         call.at + (call.attempt > 1 ? ` (attempt ${call.attempt})` : ""),
@@ -151,7 +154,8 @@ function callPages({ named, element, button, hint, table, number, ends, valueEle
       }
       this.shown = shown;
       const tools = element("div", { class: "actions" }, this.pages(page),
-        this.failed || page.failed && page.failed < page.total ? this.go(filter, filter, { offset: 0, failed: !this.failed }) : "", elements || "");
+        this.failed || page.failed && page.failed < page.total ? this.go(filter, filter, { offset: 0, failed: !this.failed }) : "", elements || "",
+        page.failed && this.state.last.can?.includes("retry") ? retry : "");
       if (this.listed.parentNode === this.inner && this.only === only) this.tools.replaceWith(tools);
       else if (only && only === this.inner.firstChild) {
         while (only.nextSibling) only.nextSibling.remove();

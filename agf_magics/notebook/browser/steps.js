@@ -5,15 +5,11 @@ const ROW = 24; // pixels, as in the style
 const TALLEST = 18 * ROW;
 const NUMBER = 56; // pixels from a label of the axis to the next one at least
 const SEARCHED = 15; // rows from which a tree has a field to search
-const SPARE = 30; // pixels at the end of the axis that a label may have, too
 const ENDS = 130; // pixels of the state and the time beside a name and its bar, with the gaps
 const PAUSE = 1000; // milliseconds between two questions for the calls of steps that run
 const [STATES, WIDEST] = [126, 210]; // pixels of a state, as in the style; where there is room, at most
 const BEYOND = 4; // rows above and below those in sight
 const [UNCOUNTED, COUNTED] = [60, 30]; // pixels that a row without counters has more for its name than `room`, and one with them less
-
-// The turns of a model at work where the row has no room for all of them: its requests, whose time the row has. The row below it has the tools.
-function brief(name) { return name.replace(/\b1 call of /g, "").replace(/^.*·.*request ([\d,]+).*$/, "request 1–$1"); }
 
 class StepList {
   constructor(view, isTimeline) {
@@ -117,7 +113,7 @@ class StepList {
     const labels = [];
     let taken = 0; // in pixels
     for (let times = Math.ceil(from / step - 1e-9), at; (at = times * step) <= to; times++) {
-      const text = at ? tickText(at, step, to) : "0", x = (at - from) / (to - from) * room, wide = this.measured(text, "11px") + 8, isBefore = x + wide > room + SPARE;
+      const text = at ? tickText(at, step, to) : "0", x = (at - from) / (to - from) * room, wide = this.measured(text, "11px") + 8, isBefore = x + wide > room;
       const hasRoom = (isBefore ? x - wide : x) >= taken;
       if (!hasRoom && !isBefore) return null;
       labels.push({ text: hasRoom ? text : "", x, isBefore });
@@ -176,12 +172,11 @@ class StepList {
     const { folded, chosen, isBrief } = this.view, isShort = this.isTimeline || this.view.isShort, room = this.view.room - (this.states - STATES);
     const now = `${place} ${this.shown.length} ${folded.has(i)} ${i === chosen} ${isShort} ${isBrief} ${room} ${this.lists} ${this.names}`;
     if (node.row === row && node.now === now) return;
-    const name = this.state.nameOf(i);
-    // What arrives is more interesting than the counters, until the step ends.
-    const counted = isBrief && row[Now.brief] || row[Now.counted], arrived = plainWords(row[Now.tail] ?? ""), shown = (row[Now.end] === null && arrived) || counted || arrived;
+    const name = this.state.nameOf(i), short = row[Now.briefName];
+    // What arrives is more interesting than the counters, until the step ends. A name with counts has others only where it is cut.
+    const isNamed = short && this.wide(i) <= room + UNCOUNTED, counted = isBrief && !isNamed && row[Now.brief] || row[Now.counted], arrived = plainWords(row[Now.tail] ?? ""), shown = (row[Now.end] === null && arrived) || counted || arrived;
     const isArriving = arrived && shown === arrived, beside = isArriving ? room / 2 : room + (shown ? -COUNTED : UNCOUNTED);
-    const isWhole = this.wide(i) <= (this.isTimeline ? this.names : beside);
-    const words = isWhole || row[Now.end] != null && name.startsWith("request") ? name : brief(name);
+    const words = short && this.wide(i) > (this.isTimeline ? this.names : beside) ? short : name;
     if (this.isTimeline) this.longest = Math.max(this.longest, this.wide(i));
     if (node.label.textContent !== words) {
       node.label.textContent = words;
@@ -192,10 +187,10 @@ class StepList {
     Object.assign(node, { row, now });
     const state = (row[Now.words] || `${look.mark} ${look.word}`).replace("ok, ↺", "↺");
     node.style.top = `${place * ROW}px`;
-    setText(node.state, isShort ? look.mark + (state.match("↺") ?? "") : state, state);
-    // Where there is room, all states are as wide as the widest.
-    const wide = isShort || isBrief ? 0 : Math.min(this.measured(state), WIDEST);
-    if (wide > this.states) this.node.style.setProperty("--states", `${this.states = wide}px`);
+    // Where there is room, all states are as wide as the widest; elsewhere a long one is its word, which the counts complete.
+    const wide = isShort ? 0 : this.measured(state);
+    if (!isBrief && wide > this.states) this.node.style.setProperty("--states", `${this.states = Math.min(wide, WIDEST)}px`);
+    setText(node.state, isShort || wide > this.states ? look.mark + (isShort ? "" : ` ${look.word}`) + (state.match("↺") ?? "") : state, state);
     if (node.said !== state) node.state.setAttribute("aria-label", node.said = state); // a mark alone says nothing
     node.state.style.setProperty("--state", look.color);
     setText(node.twist, !this.state.hasInner[i] ? "" : folded.has(i) ? "▸" : "▾");
@@ -220,7 +215,7 @@ class StepList {
   // A bar, which ends at `end`: when each call of the step ran; of calls at the same time, which the lanes show, when any did and when the failed did.
   paintOf(i, row, look, end) {
     const start = row[Now.start] * 1e3, took = end * 1e3 - start, known = this.pieces.get(i), found = known?.found, isOpen = row[Now.end] == null;
-    const lost = row[Now.failedShare] / (row[Now.okShare] + row[Now.failedShare]), marks = lost && took > 0 && found && known.views.failuresOf(found, start, took, lost);
+    const lost = row[Now.failedShare] / (row[Now.okShare] + row[Now.failedShare]), marks = lost && took > 0 && found && known.views.failuresOf(found, start, took);
     // What failed at no known time is a small mark at the end: a line along the bar would name times.
     const over = lost ? `${marks || "linear-gradient(var(--bad) 0 0) 100% / 4px 50% no-repeat"}, ` : "", whole = over + look.color;
     if (!(this.state.tree[i][Step.repeats] || row[Now.hasAttempts]) || this.state.isDeaf || !(took > 0)) return whole;
@@ -358,7 +353,6 @@ function marked(event, node, use, begin = () => {}) {
   const room = node.getBoundingClientRect(), place = x => bounded(0, (x - room.left) / room.width, 1), first = place(event.clientX);
   const mark = element("div", { class: "mark" });
   let last = first;
-  event.preventDefault();
   dragged(to => {
     last = place(to.clientX);
     Object.assign(mark.style, { left: `${Math.min(first, last) * 100}%`, width: `${Math.abs(last - first) * 100}%` });

@@ -54,6 +54,9 @@ class DefinitionMagics(NotebookMagics):
         if target is not None and name is None:
             hint = f"write %flows NAME --export {target.text}"
             raise line_error("missing", "--export needs the NAME of a flow", target, hint)
+        if deleted is not None and name is not None:
+            message = f"--delete deletes a flow, and {name.text!r} is one to show"
+            raise line_error("unwanted-option", message, name, f"remove {name.text}")
         if deleted is not None:
             self.notebook.registry.flows.remove(self.notebook.flow(deleted).name)
             print(f"deleted {deleted.text}")
