@@ -399,10 +399,14 @@ class Journal:
         """Take the answer that a person gave in an earlier session, which is possible once; None:
         there is none. ``question``: the digest of the current question, to which the answer must
         belong; default None: any."""
-        record = self.log.answers.pop(key, None)
-        if record is None or question is None or record.digest == question:
-            return record
-        return None
+        records = self.log.answers.get(key, [])
+        fits = (record for record in records if question in (None, record.digest))
+        record = next(fits, None)
+        if record is not None:
+            records.remove(record)
+            if not records:
+                del self.log.answers[key]
+        return record
 
     async def write_answer(self, call: StartedCall, value: Value, secret: bool = False) -> None:
         """Write the answer of a person, so that the question is not asked again. A ``secret`` answer

@@ -94,8 +94,9 @@ class EarlierOutcomes:
         """The essences of values that are not stored."""
         self.failed: dict[CallKey, Record] = {}
         """The calls that failed, without those that are made again."""
-        self.answers: dict[CallKey, Record] = {}
-        """The answers of persons that no question has taken yet."""
+        self.answers: dict[CallKey, list[Record]] = {}
+        """The answers of persons that no question has taken yet, in order: a call asks again after
+        an answer that it cannot use."""
         self.marks: dict[tuple[str, CallKey], int] = {}
         """The line of each mark, by the mark and the call."""
         self.sequences: dict[CallKey, SequenceRow] = {}
@@ -182,7 +183,7 @@ class EarlierOutcomes:
             self.open.pop(key, None)
         if kind == "answered":
             if record.result.form != "again":
-                self.answers[key] = record
+                self.answers.setdefault(key, []).append(record)
         elif kind == "sequence":
             self.sequences[key] = sequence_row(record)
         elif kind == "elements":
