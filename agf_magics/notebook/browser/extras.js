@@ -68,7 +68,7 @@ class Extras {
     try {
       const found = await this.state.request("stale", { auto, cells: auto || this.view.cells() });
       if (runId !== this.state.runId) return; // another run is shown by now
-      if (found.skipped) extras.summary = extras.marks.size ? `The marks may be out of date: ${found.skipped}. Check edits compares again.` : found.edited ? `Edited since this run. Check edits marks the steps: ${found.skipped}.` : "";
+      if (found.skipped) extras.summary = extras.marks.size ? `The marks may be out of date: ${found.skipped}. Check edits compares again.` : found.edited ? "Edited since this run. Click Check edits to see which steps would run again." : "";
       else {
         const isNews = found.edited || !auto || extras.summary, begin = found.edited ? "After your edits " : `No edits found${found.marks.length ? ", but " : ": "}`;
         extras.marks = new Map(isNews ? named("StaleRow", found.marks).map(({ number, state, why, change }) => [number, { state, why, change }]) : []);

@@ -294,11 +294,11 @@ class PictureView {
     this.edges = named("EdgeRow", edges).map(({ key, line, x, y, side, room, leader }) => {
       const back = svgElement("rect", { y: y - 7.5, height: 15, rx: 7.5, fill: this.state.byName.get("taken").ink });
       const text = svgElement("text", { x, y: y + 3.5, fill: "#ffffff", "font-weight": "bold", "text-anchor": "middle" });
-      const group = svgElement("g", { visibility: "hidden" });
+      const group = svgElement("g", { visibility: "hidden" }), help = svgElement("title", {});
       if (leader) group.append(svgElement("line", { x1: leader[0], y1: leader[1], x2: x, y2: y, stroke: this.state.byName.get("taken").color, "stroke-dasharray": "2 2" }));
-      group.append(back, text);
+      group.append(help, back, text);
       this.svg.append(group);
-      return { key, line: lines[line], x, side, room, back, text, group };
+      return { key, line: lines[line], x, side, room, back, text, help, group };
     });
   }
 
@@ -358,6 +358,7 @@ class PictureView {
       Object.assign(edge.line.style, { stroke: all && color, strokeWidth: all && ring });
       if (head?.localName === "polygon") head.style.fill = all && color;
       edge.text.textContent = words;
+      edge.help.textContent = words.endsWith("×") ? "How often the run went this way" : `The rounds in which the run went this way: ${all}`;
       const width = 10 + 3.7 * words.length + 3.1 * words.replace(/[, ]/g, "").length; // as the kernel reserves it: a sign is narrower than a digit
       const left = edge.x + width * (edge.side - 1) / 2; // it touches its line, also if it is shorter than its room
       edge.back.setAttribute("x", left);
