@@ -60,7 +60,7 @@ def _elements(run: AnyRun, arguments: Mapping[str, Any]) -> Json:
             calls=element.calls,
             failed=element.failed,
             is_failed=element.numbers in failed,
-            took=duration(element.ended - element.started),
+            took=duration(max(0.0, element.ended - element.started)),  # a clock may be set back
             output=texts.get(element.last, ("", ""))[1],
             input=texts.get(element.first, ("", ""))[0],
         )

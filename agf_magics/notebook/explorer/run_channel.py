@@ -59,6 +59,9 @@ WRITTEN = 10.0
 that is saved has it. Each page stays in the history of a shared document, so a long run writes it less
 often: a fifth of the run may be missing."""
 
+NEWS = 10.0
+"""Seconds after the end of a background run in which a page that first hears of the run tells it."""
+
 MOST_ANSWER = 100_000
 """The most characters of an answer to a question."""
 
@@ -113,8 +116,15 @@ class Channel(Answers):
                 "hears": self.hears,
                 "draw": self._draw,
                 "id": line(self.run.run_id, 90),
-                "notices": getattr(self.run, "background", False) and has_notices(get_ipython()),
+                "notices": self._notices(),
             }
+
+    def _notices(self) -> bool | str:
+        """Whether the page tells the end and the questions of the run; ``news``: it has just ended."""
+        if not getattr(self.run, "background", False) or not has_notices(get_ipython()):
+            return False
+        ended = self.run.progress.ended
+        return "news" if ended is not None and clock() - ended < NEWS else True
 
     def tick(self) -> None:
         """Send the changes since the last update, and now and then write the static page again."""
