@@ -34,10 +34,11 @@ class Rows:
 
     @property
     def failure(self) -> Any:
-        return [event.error for event in self.events if type(event) is StepFailed][-1].diagnostic
+        errors: list[Any] = [event.error for event in self.events if type(event) is StepFailed]
+        return errors[-1].diagnostic
 
 
-LIMITS = {
+LIMITS: dict[str, tuple[str, dict[str, Any], dict[str, Any], str, str]] = {
     "time": (
         WAITS,
         {"timeout": 0.1},
