@@ -7,7 +7,7 @@ from decimal import Decimal
 from ..flow.step_options import OwnLimits
 from ..text.diagnostics import Diagnostic, StepError
 from ..text.source import Span
-from .limits import FAN_OUT_DEPTH, MAX_COST, MAX_TOKENS, SPAWNS, Limits
+from .limits import FAN_OUT_DEPTH, MAX_COST, MAX_TOKENS, SPAWNS, Limits, how_to_set_for_rows
 
 
 class LimitReached(StepError):
@@ -20,13 +20,16 @@ class LimitReached(StepError):
 class Budget:
     """The use of a run's limits so far; one object per run, and one for each row of a table."""
 
-    __slots__ = ("cost", "limits", "spawn_limit", "spawned", "tokens", "unpriced", "whole")
+    __slots__ = ("again", "cost", "limits", "spawn_limit", "spawned", "tokens", "unpriced", "whole")
 
-    def __init__(self, limits: Limits, whole: Budget | None = None, spawns: int = 0) -> None:
+    def __init__(
+        self, limits: Limits, whole: Budget | None = None, spawns: int = 0, again: str = ""
+    ) -> None:
         """``whole``: the budget of the run, if this is the budget of one row; default None.
-        ``spawns``: the number of agent sessions that this row may have; 0: no limit. Only a row
-        uses it."""
+        ``spawns``: the number of agent sessions that this row may have; 0: no limit. ``again``: how
+        the rows that failed run again, for a hint; empty: nobody knows. Only a row uses them."""
         self.limits = limits
+        self.again = again
         self.whole = whole
         self.spawn_limit = limits.spawns if whole is None else spawns
         """The number of agent sessions that the run or the row may have; 0: no limit."""
@@ -64,9 +67,9 @@ class Budget:
         """Count an agent session before its prompt is built; retries count, too."""
         limit = self.spawn_limit
         if limit and self.spawned >= limit:
-            owner = "run" if self.whole is None else "row"
-            message = f"this {owner} has used its {limit} agent sessions"
-            raise LimitReached(Diagnostic("limit.spawns", message, span, SPAWNS.how_to_set))
+            plural = "" if limit == 1 else "s"
+            message = f"this {self._owner} has used its {limit} agent session{plural}"
+            raise LimitReached(Diagnostic("limit.spawns", message, span, self._how_to_set))
         self.spawned += 1
 
     def foresee(self, sessions: int, span: Span | None) -> None:
@@ -74,12 +77,22 @@ class Budget:
         (decision A15)."""
         remaining = self.spawn_limit - self.spawned
         if self.spawn_limit and sessions > remaining:
-            owner = "run" if self.whole is None else "row"
             message = (
-                f"this step needs at least {sessions} of the {owner}'s agent sessions, and "
+                f"this step needs at least {sessions} of the {self._owner}'s agent sessions, and "
                 f"{remaining} are left"
             )
-            raise LimitReached(Diagnostic("limit.spawns", message, span, SPAWNS.how_to_set))
+            raise LimitReached(Diagnostic("limit.spawns", message, span, self._how_to_set))
+
+    @property
+    def _owner(self) -> str:
+        return "run" if self.whole is None else "row"
+
+    @property
+    def _how_to_set(self) -> str:
+        """The hint about the number of agent sessions."""
+        if self.whole is None:
+            return SPAWNS.how_to_set
+        return how_to_set_for_rows(SPAWNS, self.again)
 
     def deepen(self, depth: int, span: Span | None) -> None:
         """Refuse a fan-out (for_each, batch, map, instances) at nesting level ``depth``."""

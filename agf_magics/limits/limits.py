@@ -45,13 +45,24 @@ class LimitRow(NamedTuple, Generic[N]):
 
     @property
     def how_to_set(self) -> str:
-        """The hint of an error about this limit."""
-        where = f"%config AgfMagics.{self.setting} and, in Python, limits=Limits({self.name}=…)"
-        if not self.flag:
-            return f"{where} set the limit; 0 means none; {RESUMED}"
-        # Only settings accept 0 for "no limit": on a magic's line it would read as "spend nothing".
-        line = f"{self.flag} sets the limit of a line; {where} set it, and there 0 means none"
-        return f"{line}; {RESUMED}"
+        """The hint of an error about this limit of a run."""
+        return f"{_where(self, 'a line')}; {RESUMED}"
+
+
+def _where(row: LimitRow[Any], whose: str) -> str:
+    """The places where a limit is set. ``whose``: what the option of a line limits."""
+    where = f"%config AgfMagics.{row.setting} and, in Python, limits=Limits({row.name}=…)"
+    if not row.flag:
+        return f"{where} set the limit; 0 means none"
+    # Only settings accept 0 for "no limit": on a magic's line it would read as "spend nothing".
+    return f"{row.flag} sets the limit of {whose}; {where} set it, and there 0 means none"
+
+
+def how_to_set_for_rows(row: LimitRow[Any], again: str) -> str:
+    """The hint of an error about a limit that each row of a table has. ``again``: how the rows that
+    failed run again; empty: nobody knows."""
+    where = _where(row, "each row")
+    return f"{where}; {again}" if again else where
 
 
 FAN_OUT_DEPTH = LimitRow(

@@ -9,11 +9,12 @@ from collections.abc import Awaitable
 from functools import partial
 from typing import Any
 
-from ...flow.flow import Flow, stores_in
+from ...flow.flow import stores_in
 from ...flow.progress import events as ev
 from ...flow.progress.question import Unanswered
 from ...flow.protocols import FlowInput, FlowResult
 from ...flow.steps import Invoke
+from ...limits.limits import TIMEOUT, how_to_set_for_rows
 from ...text.diagnostics import Diagnostic, StepError
 from ...values.value import Value
 from ..host.deadline import within
@@ -28,7 +29,7 @@ from .call import check_result
 from .failures import OWN_TIMEOUT
 from .fired_calls import fire
 from .model_usage import usage_of
-from .table_rows import call_row
+from .table_rows import call_row, run_failed_again
 
 
 async def call_linked(site: CallSite[Invoke], linked: Linked) -> Value:
@@ -71,7 +72,7 @@ async def call_flow(site: CallSite[Invoke], linked: Linked) -> Value:
         # Set only here, so that `Runner.reach` costs nothing for other flows.
         run.watched[inner.before] = {}
     try:
-        ended = await _within_limits(step, linked.flow, run.run_flow(inner, flow_input))
+        ended = await _within_limits(site, linked, run.run_flow(inner, flow_input))
     except Unanswered:
         _show_waiting(site, inner)
         raise
@@ -131,16 +132,22 @@ def _scope_inside(site: CallSite[Invoke], linked: Linked) -> Scope:
     )
 
 
-async def _within_limits(step: Invoke, flow: Flow, work: Awaitable[FlowResult]) -> FlowResult:
+async def _within_limits(
+    site: CallSite[Invoke], linked: Linked, work: Awaitable[FlowResult]
+) -> FlowResult:
     """The result of ``work``, within the timeout of the step and the definition's own time
     limit."""
+    step = site.step
 
     def late() -> StepError:
-        message = f"{step.name.text or step.word!r} took longer than {step.timeout:g} s"
-        span = step.place
-        return StepError(Diagnostic("step.timeout", message, span, OWN_TIMEOUT))
+        what, hint = repr(step.name.text or step.word), OWN_TIMEOUT
+        # A person sets the time of a row, for all rows of the run.
+        if step.exchange.row is not None:
+            what, hint = "this row", how_to_set_for_rows(TIMEOUT, run_failed_again(site, linked))
+        message = f"{what} took longer than {step.timeout:g} s"
+        return StepError(Diagnostic("step.timeout", message, step.place, hint))
 
-    return await within(step.timeout, within_own_limits(flow, work), late)
+    return await within(step.timeout, within_own_limits(linked.flow, work), late)
 
 
 async def _run_silently(site: CallSite[Invoke], scope: Scope, flow_input: FlowInput) -> None:
@@ -160,4 +167,4 @@ async def _run_silently(site: CallSite[Invoke], scope: Scope, flow_input: FlowIn
     silent.emit = emit_tokens
     silent.journal = None
     silent.stream = False
-    await _within_limits(site.step, scope.linked.flow, silent.run_flow(scope, flow_input))
+    await _within_limits(site, scope.linked, silent.run_flow(scope, flow_input))

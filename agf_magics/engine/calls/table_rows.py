@@ -37,7 +37,7 @@ async def call_row(site: CallSite[Invoke], linked: Linked, call: CallFlow) -> No
     journal = run.journal
     terms = site.step.exchange.row
     assert terms is not None, "only a row is called like this"
-    budget = Budget(run.budget.limits, run.budget, terms.sessions)
+    budget = Budget(run.budget.limits, run.budget, terms.sessions, run_failed_again(site, linked))
     started: StartedCall | None = None
     if journal is not None:
         record = journal.take_recorded(site.key, reads=False)
@@ -70,6 +70,17 @@ async def call_row(site: CallSite[Invoke], linked: Linked, call: CallFlow) -> No
         note(value)
         return
     raise error  # outside of `except`, so that the limit is not the context of the failure
+
+
+def run_failed_again(site: CallSite[Invoke], linked: Linked) -> str:
+    """How a person runs the rows that failed again: the run may be `ok`, and then it is not resumed.
+    Empty: the run is not journaled."""
+    journal = site.run.journal
+    if journal is None:
+        return ""
+    name = linked.flow.name
+    word = name if name.isidentifier() else f'"{name}"'
+    return f"%run_pipeline {word} --retry-failed {journal.run_id} runs the rows that failed again"
 
 
 def _learned_row(site: CallSite[Invoke], terms: RowTerms) -> Value:

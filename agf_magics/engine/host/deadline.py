@@ -99,6 +99,12 @@ async def pausing(seconds: float) -> AsyncIterator[Callable[[], bool]]:
         outer = time_limits.set((*time_limits.get(), clock))
         try:
             yield lambda: scope.expired() or loop.time() > clock.ends
+        except asyncio.CancelledError as error:
+            # The error of a stopped call, of a class of its own. `asyncio.timeout` of Python 3.11 only
+            # knows its own cancellation by the class CancelledError itself.
+            if scope.expired() and type(error) is not asyncio.CancelledError:
+                raise asyncio.CancelledError from error
+            raise
         finally:
             clock.closed = True
             time_limits.reset(outer)

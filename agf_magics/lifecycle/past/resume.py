@@ -7,6 +7,7 @@ from the journal. Completed calls are not repeated; an interrupted call is.
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -36,7 +37,7 @@ from ...journal.records.recorded_outcomes import NO_RECORDS, EarlierOutcomes
 from ...journal.records.records import UNREADABLE, CallKey, Record, decoded
 from ...journal.run_journal import Journal
 from ...journal.runs import RunHead, RunRow, changed_objects, records
-from ...languages.over import OVER
+from ...languages.over import OVER, OverTerms
 from ...limits.grants import granted
 from ...limits.limits import Limits, limits_of_run
 from ...settings.settings import current
@@ -192,6 +193,7 @@ def _resume_row(
     registry = default(options.registry)
     with _unreadable(run_id):
         order = _order(row, run_id, options.trust)
+    order, limits = _limits_again(order, options.limits)
     linked, problems = link_as_it_was(order, registry)
     flow = linked.flow
     if options.background:
@@ -203,7 +205,7 @@ def _resume_row(
         before = context_before(order.context_name, order.context, registry, head.run_id)
     context = before.context if before is not None else None
     flow_input = FlowInput(_input_again(order, settle_input(input, flow), run_id), None, context)
-    options = replace(options, limits=limits_of_run(options.limits, order.limits), note=order.note)
+    options = replace(options, limits=limits, note=order.note)
     state = RunState(
         *(linked, flow_input, options, problems),
         run_id=head.run_id,
@@ -231,6 +233,23 @@ def _resume_row(
 
         know_effects(resumed)
     return resumed
+
+
+def _limits_again(order: Manifest, given: Limits | None) -> tuple[Manifest, Limits]:
+    """The manifest and the limits of a resumed run, with the limits ``given`` by a person. Over a
+    table, each row has the time and the agent sessions of a whole run, as in the first session."""
+    first, *others = order.flows
+    if given is None or first.language != OVER:
+        return order, limits_of_run(given, order.limits)
+    terms = OverTerms(**json.loads(first.source.text))
+    if "spawns" in given.given:
+        terms = terms._replace(sessions=given.spawns)
+    if "timeout" in given.given:
+        terms = terms._replace(timeout=given.timeout)
+    source = replace(first.source, text=terms.text())
+    of_run = {name: getattr(given, name) for name in given.given - {"spawns", "timeout"}}
+    limits = limits_of_run(Limits(**of_run), order.limits)
+    return order._replace(flows=(first._replace(source=source), *others)), limits
 
 
 def _reuse_again(state: RunState, num: int) -> str:
