@@ -26,6 +26,7 @@ NOT_A_FIX = {
     "a kind with a text and its keys beside it": "the hint is the whole step, whose keys stand around the caret",
     "a kind of node as its key": "the hint replaces the key and its value",
     "an input_mapping that passes one key too few": "the caret is at the graph, and its mapping lacks the key",
+    "output with ctx.": "the second caret is at the step that reads the name, which is right there",
     "an assignment of Python": "the caret is at the sign, and the whole line is wrong",
 }
 """Mistakes whose hint says what to write, and no edit at the caret is the whole cure, with the reason."""
