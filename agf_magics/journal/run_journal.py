@@ -60,6 +60,12 @@ class Journal:
     """The journal of one run. Rows are written in the order of the calls to it, so a mark is
     durable before anything that comes after it."""
 
+    effects: EarlierEffects | None = None
+    """The calls with an effect that another run made for the rows that this run retries; None: it
+    retries none."""
+    _effects_inside: frozenset[CallKey] = frozenset()
+    """The calls whose functions have called a tool with an effect."""
+
     def __init__(
         self,
         store: Store | None,
@@ -95,9 +101,6 @@ class Journal:
         the part as long as the run."""
         self.reuse: Reuse | None = None
         """The results of another run; None: the run reuses none."""
-        self.effects: EarlierEffects | None = None
-        """The calls with an effect that another run made for the rows that this run retries; None: it
-        retries none."""
         self.broken: JournalError | None = None
         """The error after which nothing is journaled; None: there was none."""
         self.summary: Callable[[], Any] = lambda: None
@@ -107,8 +110,6 @@ class Journal:
         (None: it is not known), and the number of dropped elements."""
         self.running: dict[CallKey, StartedCall] = {}
         """The calls that the loop of the run waits for, for views that show their arguments."""
-        self._effects_inside = set[CallKey]()
-        """The calls whose functions have called a tool with an effect."""
         self._lost = 0
         """The number of calls whose rows could not be written."""
         self._began = time.monotonic()
@@ -438,7 +439,7 @@ class Journal:
         await self.durable(self._write(*self.rows.mark("begun", call.key)), lost=0)
         self._check_written()
         if not call.is_effect:
-            self._effects_inside.add(call.key)
+            self._effects_inside |= {call.key}
 
     def start_effect_inside(self, key: CallKey) -> None:
         """Write that the function of a call is about to call a tool with an effect, and wait on its
@@ -451,7 +452,7 @@ class Journal:
             self.store.writer.later(statement, (row,), self._break)
             self.store.flush()
         self._check_written()
-        self._effects_inside.add(key)
+        self._effects_inside |= {key}
 
     def had_effect(self, key: CallKey) -> bool:
         """Whether the function of a call has called a tool with an effect."""

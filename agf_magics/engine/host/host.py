@@ -300,15 +300,9 @@ class Host:
         # Outside of `except`, because stopping the call awaits and its error must have no cause.
         if result is None:
             raise await self.cancel_call(call)
-        ok, late = result
-        if timeout is None or ok or not isinstance(late, TimedOut):
+        if timeout is None or not isinstance(result[1], TimedOut):
             return result
-        if call.result is None:
-            return await self.end_late_call(call, timeout)
-        # It may have ended in the turn in which its time was over. `in_time` has what was awaited.
-        if not is_awaitable(call.result[1]):
-            late.late_result = _own_end(call)
-        return result
+        return await self.end_late_call(call, timeout, result[1])
 
     def _hand(self, call: ThreadCall, place: Place, terms: Terms | None) -> None:
         """Pass ``call`` to the thread or the workers of ``place``. Raises RuntimeError if no thread
@@ -327,9 +321,14 @@ class Host:
         left_running, _ = await self._stop(call, force=self._late)
         return _still_running(call, left_running) if left_running else _cancelled(call)
 
-    async def end_late_call(self, call: ThreadCall, timeout: float) -> Result:
+    async def end_late_call(self, call: ThreadCall, timeout: float, late: TimedOut) -> Result:
         """Stop a call that has exceeded ``timeout`` seconds. Raises as `make_call` does if this
-        task is cancelled."""
+        task is cancelled. ``late``: the failure, if the call has ended all the same."""
+        if call.result is not None:
+            # It ended in the turn in which its time was over. `in_time` has what was awaited.
+            if not is_awaitable(call.result[1]):
+                late.late_result = _own_end(call)
+            return False, late
         left_running, is_cancelled = await self._stop(call, force=True)
         if is_cancelled:
             raise _still_running(call, left_running) if left_running else _cancelled(call)

@@ -296,7 +296,7 @@ def prepare_run(
         start_journal(state, path)
     reuse_results(state, heads)
     if over is not None:
-        from ..table_runs.retried_effects import know_effects
+        from ..retried_effects import know_effects
 
         know_effects(prepared)
     return prepared

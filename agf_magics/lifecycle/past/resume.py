@@ -171,6 +171,10 @@ def prepare_resumed(
     with as_definition_errors():
         row = find_resumable(store, run_id, default(options.registry).flows)
         resumed = _resume_row(store, row, row.head.run_id, input, options)
+        if row.head.language == OVER:
+            from ..retried_effects import know_effects  # here: most runs have one input
+
+            know_effects(resumed)
         if options.answer is not None:
             _answer_question(resumed, row, options)
     return resumed, row.head
@@ -227,12 +231,7 @@ def _resume_row(
     mixed = mixed_versions(order.functions, registry, changed, _of_kept(earlier, names))
     for warned in (*(Warned(clock(), warning) for warning in (*moved, *mixed)), *about_workers):
         state.progress.apply(warned)
-    resumed = Run(state)
-    if flow.language == OVER:
-        from ..table_runs.retried_effects import know_effects  # here: most runs have one input
-
-        know_effects(resumed)
-    return resumed
+    return Run(state)
 
 
 def _limits_again(order: Manifest, given: Limits | None) -> tuple[Manifest, Limits]:

@@ -6,20 +6,24 @@ results are reused, and a person is asked where that cannot be certain.
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Iterator
 from functools import partial
 
-from ...journal.calls.earlier_effects import EarlierEffects, Effect
-from ...journal.codec.identities import Identities
-from ...journal.records.records import CallKey, Record
-from ...journal.runs import records
-from ...languages.over import BODY, OVER, OverTerms
-from ..past.past_run import PastRun, find_past_run
-from ..run_internals import definition_of, place_in_journal
-from ..runs.run import Run
-from ..storage.stored_results import unpickle, without_foreign_outcomes
-from .table import terms_of
+from ..journal.calls.earlier_effects import EarlierEffects, Effect
+from ..journal.codec.identities import Identities
+from ..journal.database.errors import as_definition_errors
+from ..journal.database.store import Store
+from ..journal.records.records import CallKey, Record
+from ..journal.runs import RunRow, records
+from ..languages.over import BODY, OVER, OverTerms
+from .run_internals import definition_of
+from .runs.run import Run
+from .storage.lookup import find_run
+from .storage.manifest import read_manifest
+from .storage.stored_results import unpickle, without_foreign_outcomes
+from .table_runs.table import terms_of
 
 Row = tuple[int, int]
 """The number of a row, as a person knows it, and the number of its repetition."""
@@ -34,18 +38,19 @@ def know_effects(run: Run) -> None:
     terms = terms_of(run)
     if terms.retried is None:
         return
-    earlier = find_past_run(terms.retried)
+    with as_definition_errors():
+        row = find_run(journal.store, terms.retried)
     identities = Identities()
     identities.know(run.input)
     read = partial(
         unpickle,
-        run_id=earlier.run_id,
+        run_id=row.head.run_id,
         trust=False,
         files=journal.store.files,
         identities=identities,
     )
     journal.effects = EarlierEffects(
-        _effects_by_row(earlier), lambda call: _row_of(call.key, terms), read
+        _effects_by_row(journal.store, row, terms), lambda call: _row_of(call.key, terms), read
     )
     if journal.is_resumed:
         own = _last_records(records(journal.store, journal.num, is_shown=False))
@@ -53,17 +58,16 @@ def know_effects(run: Run) -> None:
             journal.effects.forget(record)
 
 
-def _effects_by_row(run: PastRun) -> dict[Row, list[Effect]]:
-    """The calls with an effect that a run made for the rows that failed at least once, in order,
-    without calls that failed."""
-    place = place_in_journal(run)
-    terms = terms_of(run)
-    failed = {terms.number_of(element) for element in run.table.failed}
+def _effects_by_row(store: Store, run: RunRow, retried: OverTerms) -> dict[Row, list[Effect]]:
+    """The calls with an effect that a run made for the rows that are ``retried``, in order, without
+    calls that failed."""
+    terms = OverTerms(**json.loads(read_manifest(run).flows[0].source.text))
+    chosen = {retried.number_of(row * retried.repeat) for row in range(retried.total)}
     effects = defaultdict[Row, list[Effect]](list)
-    written = records(*place, is_shown=False) if place is not None else iter(())
-    for record in _last_records(without_foreign_outcomes(written, run.run_id)):
+    written = records(store, run.head.num, is_shown=False)
+    for record in _last_records(without_foreign_outcomes(written, run.head.run_id)):
         row = _row_of(record.key, terms)
-        if record.what == "failed" or row is None or row[0] not in failed:
+        if record.what == "failed" or row is None or row[0] not in chosen:
             continue
         # A result that is not stored cannot be used, and the call must not be made again.
         is_stored = record.what == "finished" and record.result.form != "again"
