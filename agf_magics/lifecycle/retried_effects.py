@@ -1,6 +1,6 @@
 """Lets a run that retries rows of a table know what an earlier run did for them.
 
-The calls with an effect of a row that failed are not made a second time (decision D-EFFECTS-2): their
+The calls with an effect of a row that failed are not made a second time (decision D300): their
 results are reused, and a person is asked where that cannot be certain.
 """
 

@@ -1,5 +1,5 @@
 """Calls with an effect that end after their time limit, or while their step is being cancelled: the end is their
-outcome, so that nothing makes them again (decision D-EFFECTS-1)."""
+outcome, so that nothing makes them again (decision D299)."""
 
 from __future__ import annotations
 

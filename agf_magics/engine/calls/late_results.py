@@ -11,7 +11,7 @@ from .failures import which_limit
 
 def keep_late(site: CallSite[Invoke], name: str, result: Result) -> Result:
     """The ``result`` of a call with an effect. If the call exceeded its time limit and then ended by
-    itself, that end is its outcome: as a failure it would be made again (decision D-EFFECTS-1)."""
+    itself, that end is its outcome: as a failure it would be made again (decision D299)."""
     ok, error = result
     if ok or not isinstance(error, TimedOut) or error.late_result is None:
         return result

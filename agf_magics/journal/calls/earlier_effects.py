@@ -1,7 +1,7 @@
 """The calls with an effect that an earlier run made for the rows of a table that run again.
 
 Such a call has no digest, because no other run reuses its result. But a row that is retried goes on
-with what was done for it: an order is not placed twice (decision D-EFFECTS-2).
+with what was done for it: an order is not placed twice (decision D300).
 """
 
 from __future__ import annotations

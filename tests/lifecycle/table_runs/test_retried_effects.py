@@ -1,4 +1,4 @@
-"""Rows that are retried: what they have paid is not paid again (decision D-EFFECTS-2)."""
+"""Rows that are retried: what they have paid is not paid again (decision D300)."""
 
 from __future__ import annotations
 
