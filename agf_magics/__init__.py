@@ -129,7 +129,7 @@ install(
     folder=lambda: notebook_folder.path,
     allow_shell=lambda: current.settings.allow_shell,
     switch=lambda: current.words.switch("allow_shell"),
-    stopped=lambda: running.call is not None and running.call.stopped,
+    stopped=lambda: running.call is not None and running.call.must_stop(),
     protected=own_files,
 )
 

@@ -3,9 +3,10 @@
 A mutant is one random change of one expression or statement. It is made in a copy of the tree, so no file here changes.
 A mutant is killed when a test fails. The tests run in order of nearness until one fails or the time for a mutant is
 over: the examples of the file, its tests, the tests that import it, those of its room, all others. ``python -m
-tests.mutants map`` runs all tests once and records which test reaches which line (with Python 3.12 or later); later
-runs of this command then try only those tests. A test that hangs counts as a failure. A test that also fails without
-the change, or fails only sometimes, does not count.
+tests.mutants map`` runs all tests once, even the slow ones, and records which test reaches which line, itself or in a
+process that it starts (with Python 3.12 or later); later runs of this command then try only those tests, of equally
+near ones the fast ones first. ``python -m tests.mutants add tests/...`` records new tests. A test that hangs counts as
+a failure. A test that also fails without the change, or fails only sometimes, does not count.
 
 The exit status is 1 if a mutant survived. Such a change shows a hole in the tests, or makes no difference (it is
 equivalent).
@@ -25,14 +26,16 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from compileall import compile_dir
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
+from py_compile import PycInvalidationMode
 from queue import SimpleQueue
 from typing import NamedTuple
 
 from tests.mutated import SILENCE, Change, NotCollected, Tests
-from tests.reach import FOLDER, records
+from tests.reach import recording, seconds, tests_of
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = "agf_magics"
@@ -61,6 +64,9 @@ COMPUTED: dict[type[ast.operator], type[ast.operator]] = {
     ast.BitAnd: ast.BitOr,
     ast.BitOr: ast.BitAnd,
 }
+
+SLOW = 2.0
+"""Seconds from which on a test runs after the faster ones that are as near."""
 
 SMALL = 10
 """The largest whole number that a mutant changes. Larger numbers are sizes and times, whose exact value is arbitrary.
@@ -206,6 +212,13 @@ def read(file: str) -> str:
 
 def nearest_tests(file: str) -> list[str]:
     """All test files, sorted by their nearness to a file of the package."""
+    distances = _distances(file)
+    examples = [file] if ">>> " in read(file) else []
+    return [*examples, *sorted(distances, key=distances.__getitem__)]
+
+
+def _distances(file: str) -> dict[str, tuple[int, int, str]]:
+    """For each test file how far it is from a file of the package: five steps, then the words that the names share."""
     room = file.split("/")[1].removesuffix(".py")
     stem = Path(file).stem
     words = set(re.findall(r"[a-z]+", file.removeprefix(PACKAGE)))
@@ -224,8 +237,7 @@ def nearest_tests(file: str) -> list[str]:
             return 3, alike, test
         return (4 if test in importers_of_importers else 5), alike, test
 
-    examples = [file] if ">>> " in read(file) else []
-    return [*examples, *sorted(_test_files(), key=distance)]
+    return {test: distance(test) for test in _test_files()}
 
 
 @cache
@@ -258,28 +270,40 @@ def _imported(file: str) -> Iterator[str]:
 
 
 def reaching_tests(mutant: Mutant) -> list[str]:
-    """The tests that reach the statement of a mutant, the nearest first. There are none if there is no map, or if only
-    an import, a kernel or a worker reaches the statement."""
+    """The tests that reach the statement of a mutant, the likeliest to fail first: the nearest, of these the fast ones.
+    There are none if there is no map, or if only an import or a closed process reaches the statement."""
+    text = read(mutant.file)
     statements = [
         node
-        for node in ast.walk(ast.parse(read(mutant.file)))
+        for node in ast.walk(ast.parse(text))
         if isinstance(node, ast.stmt) and (node.end_lineno or 0) >= mutant.begin[0] >= node.lineno
     ]
-    lines = range(max(node.lineno for node in statements), mutant.end[0] + 1)
-    tests = set[str]()
-    for record in records():
-        by_line = record.contexts_by_lineno(str(ROOT / mutant.file))
-        tests.update(*(by_line.get(line, []) for line in lines))
-    order = {file: number for number, file in enumerate(nearest_tests(mutant.file))}
-    return sorted(tests - {""}, key=lambda test: (order.get(test.partition("::")[0], len(order)), test))
+    tests = tests_of(mutant.file, text, range(max(node.lineno for node in statements), mutant.end[0] + 1))
+    distances = _distances(mutant.file) | {mutant.file: (-1, 0, mutant.file)}
+    by_file = dict[str, list[str]]()
+    for test in tests:
+        by_file.setdefault(test.partition("::")[0], []).append(test)
+
+    def order(test: str) -> tuple[float, ...]:
+        file = test.partition("::")[0]
+        took = seconds().get(test, SLOW)
+        mean = sum(seconds().get(other, SLOW) for other in by_file[file]) / len(by_file[file])
+        distance = distances[file][0] if file in distances else 6
+        # The tests of a file stay together, as they may share a cluster or a kernel.
+        return distance, took >= SLOW, mean, position[file], took
+
+    position = {file: number for number, file in enumerate(sorted(by_file))}
+    return sorted(tests, key=order)
 
 
-def write_map(arguments: Sequence[str]) -> int:
-    """Run the tests once, and record which test reaches which line."""
-    shutil.rmtree(FOLDER, ignore_errors=True)
-    return subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "tests.reach", *arguments], cwd=ROOT, check=False
-    ).returncode
+def write_map(arguments: Sequence[str], anew: bool) -> int:
+    """Run the tests once, and record which test reaches which line. ``anew``: drop what was recorded before."""
+    with recording(anew):
+        return subprocess.run(
+            [sys.executable, "-m", "pytest", "-p", "tests.reach", "-m", "not browser", *arguments],
+            cwd=ROOT,
+            check=False,
+        ).returncode
 
 
 # --- running ---
@@ -295,6 +319,8 @@ class Copy:
         self.home = folder / f"home-{number}"
         ignore = shutil.ignore_patterns(".git", ".venv*", "build", "dist", "__pycache__", ".*_cache", "screenshots")
         shutil.copytree(ROOT, self.tree, ignore=ignore, symlinks=True)
+        # The processes of the tests then compile the changed file alone; the hash tells which.
+        compile_dir(self.tree / PACKAGE, quiet=1, invalidation_mode=PycInvalidationMode.CHECKED_HASH)
         self.temporary.mkdir()
         self.home.mkdir()
         self.arguments = arguments
@@ -341,8 +367,8 @@ class Copy:
 
 
 def main(arguments: Sequence[str]) -> int:
-    if arguments[:1] == ["map"]:
-        return write_map(arguments[1:])
+    if arguments[:1] in (["map"], ["add"]):
+        return write_map(arguments[1:], anew=arguments[0] == "map")
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__.partition("\n")[0])
     parser.add_argument("number", type=int, metavar="N")
     parser.add_argument("seed", type=int, metavar="SEED")

@@ -100,7 +100,7 @@ class Tests:
         command = [sys.executable, "-m", "pytest", "-n", "0", "-p", "no:cacheprovider", "-p", "tests.mutated"]
         with (home / "output").open("wb") as output:
             self.process = subprocess.Popen(
-                [*command, f"--timeout={TEST_SECONDS}", *arguments],
+                [*command, "-m", "not browser", f"--timeout={TEST_SECONDS}", *arguments],
                 cwd=tree,
                 env=os.environ | {name: str(place) for name, place in places.items()} | settings,
                 stdin=subprocess.DEVNULL,

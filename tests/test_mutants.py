@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -60,6 +62,51 @@ def test_a_mutant_is_killed_by_what_fails_or_hangs_and_the_tree_stays_as_it_is(t
         assert killed_by.startswith(killer), text
     tree.close()
     assert (ROOT / FILE).read_bytes() == before == (tree.tree / FILE).read_bytes()
+
+
+FOUR_TESTS = """
+import subprocess, sys
+from agf_magics.text.suggestions import suggest
+
+WORDS = {"pear": "", "plum": ""}
+
+def test_here():
+    assert suggest("peer", WORDS, "fruits")
+
+def test_in_a_process():
+    there = f"from agf_magics.text.suggestions import suggest; suggest('peer', {WORDS!r}, 'fruits')"
+    subprocess.run([sys.executable, "-c", there], check=True)
+
+def test_in_a_fork():
+    import os
+    if (child := os.fork()) == 0:
+        suggest("peer", WORDS, "fruits")
+        os._exit(0)
+    os.waitpid(child, 0)
+
+def test_not_at_all():
+    pass
+"""
+REACHING = f"""
+from tests.mutants import Mutant, read, reaching_tests
+line = read("{FILE}").splitlines().index("    near = _near(word, choices)") + 1
+print(*reaching_tests(Mutant("{FILE}", (line, 0), (line, 0), "", "")))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="Python tells its lines from 3.12 on")
+def test_the_map_has_what_a_test_reaches_itself_and_in_its_processes(tmp_path: Path) -> None:
+    tree = Copy(tmp_path, 0).tree
+    files = [tree / "tests" / name for name in ("test_one.py", "test_two.py")]
+    for file in files:
+        file.write_text(FOUR_TESTS, encoding="utf-8")
+    subprocess.run([sys.executable, "-m", "tests.mutants", "map", "-q", *map(str, files)], cwd=tree, check=True)
+    edited = tree / FILE
+    edited.write_text(f"# An edit moves the lines.\n{edited.read_text(encoding='utf-8')}", encoding="utf-8")
+    told = subprocess.run([sys.executable, "-c", REACHING], cwd=tree, check=True, capture_output=True, text=True)
+    reaching = [name.partition("::")[2] for name in told.stdout.split()]
+    assert sorted(reaching) == sorted(2 * ["test_here", "test_in_a_process", "test_in_a_fork"])
 
 
 def _segment(mutant: Mutant) -> str:

@@ -12,7 +12,7 @@ import asyncio
 import itertools
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from ..catalog import MASK, Tool
@@ -107,7 +107,7 @@ class Journal:
         """The number of calls whose rows could not be written."""
         self._began = time.monotonic()
         # The lines go on after those of earlier sessions, because their order is that of the events.
-        self._lines = itertools.count(max(num, self.log.line) + 1)
+        self._lines = self._lines_from(max(num, self.log.line) + 1)
         self._output: EncodedValue | None = None
         """The output of the run as it is stored; None: it is packed when the run ends."""
         self.unread = UnreadValues(self.log, self.rows, self.warnings.lost_value)
@@ -126,11 +126,26 @@ class Journal:
         self._end_lock = threading.Lock()
         """Held while the end of the run, or the exit of the process, is noted."""
 
+    def _lines_from(self, start: int) -> Iterator[int]:
+        """The numbers of rows from ``start`` on. Calls that an earlier session does not wait for may
+        still write: then both sessions take their numbers from one iterator."""
+        for other in self.store.users() if self.store is not None else ():
+            if not isinstance(other, Journal) or other is self or other.num != self.num:
+                continue
+            if other.may_write and next(other._lines) >= start:
+                return other._lines
+        return itertools.count(start)
+
     def _make_rows(self, stores_large: bool) -> CallRows:
         """Create the object that makes the rows. ``stores_large``: whether large results are
         stored."""
         rows = CallRows(
-            self.run_id, self.most, self.next_line, self.warnings.not_stored, self._keep_large
+            self.run_id,
+            self.most,
+            self.next_line,
+            self.warnings.not_stored,
+            self._keep_large,
+            self.note_paid,
         )
         if stores_large:
             rows.results = LargeResults(self.store, self.num, rows.objects)
@@ -363,11 +378,6 @@ class Journal:
         await self.durable(written, lost=1 if written is not None else len(rows))
         self.warn_broken()
 
-    def is_own(self, key: CallKey) -> bool:
-        """Whether an earlier session of this run made the call, and did not reuse a result of
-        another run."""
-        return self.is_resumed and ("taken", key) not in self.log.marks
-
     def note_asked(self, key: CallKey, question: str) -> None:
         """Write, without waiting, that a person is asked, so that a later session knows the open
         question."""
@@ -446,9 +456,15 @@ class Journal:
         dollars; None: unknown."""
         self._later(*self.rows.mark("used", key, shown=encode([tokens, cost])), self._break)
 
+    def note_taken(self, key: CallKey) -> None:
+        """Write, without waiting, that the next reply of a request is that of another run, which has
+        paid for it."""
+        if self.is_open:
+            self.out.before_next(*self.rows.mark("taken", key), self._break)
+
     def note_paid(self, key: CallKey, model: str, usage: Mapping[str, Any]) -> None:
-        """Write, without waiting, the ``usage`` of an unusable reply of ``model``, for the limits of
-        a later session."""
+        """Write, without waiting, the ``usage`` of a reply of ``model`` that no other record has,
+        for the usage of the run and the limits of a later session."""
         self._later(*self.rows.mark("paid", key, model, encode({"usage": usage})), self._break)
 
     def compare_sequence(self, key: CallKey, sequence: SequenceRow) -> SequenceRow | None:

@@ -109,11 +109,13 @@ def _add_magics(undo: ExitStack, shell: Any, notebook: Any) -> None:
 
 
 def _watch_cells(undo: ExitStack, shell: Any, notebook: Any) -> None:
-    """Read the text of each cell before it runs, and tell open explorers of an edit after it."""
+    """Read the text of each cell before it runs, and tell open explorers of an edit after it. The cell
+    that loads the extension runs already."""
     from .explorer.edited_cells import note_cell
     from .explorer.open_views import tell_edited
 
     _put(undo, shell.input_transformers_cleanup, notebook.add_body, first=True)
+    note_cell(shell)
     _on_event(undo, shell, "pre_run_cell", functools.partial(note_cell, shell))
     _on_event(undo, shell, "post_run_cell", tell_edited)
 

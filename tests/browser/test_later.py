@@ -504,7 +504,7 @@ def test_a_cell_that_was_edited_and_not_run_is_named(opened: Open) -> None:
     page.run_all()
     page.open_step(1, "steps[2]")
     page.type(2, EDIT.replace("lower", "title"), instead=True)
-    why = "the cell of 'clean' was edited, and its new text is not registered: run that cell first"
+    why = "'clean' was edited, and its cell has not run since: run that cell first"
     rerun = page.explorer(1).locator("button", has_text="Run from here")
     rerun.click()
     page.explorer(1).locator(".message", has_text=why).first.wait_for()

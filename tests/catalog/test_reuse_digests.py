@@ -347,7 +347,7 @@ UNKNOWN = {
 }  # fmt: skip
 
 
-LIBRARIES = "import duckdb, functools, polars as pl, pandas as pd\n"
+LIBRARIES = "import duckdb, functools, polars as pl, pandas as pd, agf_magics as agf\n"
 IN_A_TEXT = {
     # a cell with a value, which the function names in a text
     "a condition": "K = VALUE\ndef f(t): return t.query('kg > @K')",
@@ -377,6 +377,7 @@ NOT_IN_A_TEXT = {
     "a column": "kg = VALUE\ndef f(t): return t.query('kg > 1')",
     "a part of a table": "kg = VALUE\nt = 1\ndef f(): return duckdb.sql('select t.kg from t')",
     "a local name": "t = VALUE\ndef f():\n    t = 1\n    return duckdb.sql('from t')",
+    "an object of this package": "at = agf.Limits(timeout=VALUE)\ndef f(t): return t.query('kg > @at')",
     "part of a word": "K = VALUE\ndef f(t): return t.query('kg > @KK')",
 }  # fmt: skip
 HIDDEN = {

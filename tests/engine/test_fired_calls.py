@@ -92,3 +92,25 @@ def test_the_end_of_the_time_of_the_run_does_not_stop_it(callee: str) -> None:
     post.gate.set()
     assert post.ends.get(timeout=60).error is None
     assert post.mails == [5]
+
+
+@pytest.mark.parametrize("callee", CALLEES)
+@pytest.mark.usefixtures("journaled")
+def test_a_run_that_is_resumed_while_it_goes_on_is_journaled(callee: str) -> None:
+    post = Post()
+
+    @agf.tool(registry=post.registry)
+    def hold() -> int:
+        if post.fails.pop():
+            raise LookupError("not yet")
+        post.gate.set()
+        assert post.ends.get(timeout=60).error is None
+        return 1
+
+    text = PLAN.replace("CALLEE", callee)
+    run = agf.run(text, registry=post.registry, raises=False, on_event=post.hear)
+    post.fails += [False, False]
+    resumed = agf.resume(run.run_id, registry=post.registry)
+    assert (resumed.warnings, post.mails) == ((), [5])
+    ended = {call["label"] for call in agf.runs(run.run_id).calls if call["status"] == "ok"}
+    assert ended >= {"hold", "last"}

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+import agf_magics as agf
 from agf_magics.catalog import Where as Place
 from agf_magics.engine.host import job as jobs
 from agf_magics.engine.host import loop as loops
@@ -489,3 +490,31 @@ def test_cancelling_whoever_awaits_here_cancels_the_run_in_order() -> None:
 
     run_virtual(cell())
     assert notes == ["cleaned up"]
+
+
+def test_after_a_cancel_no_step_starts_even_if_the_tool_undoes_it_at_once() -> None:
+    registry, started, handles = agf.Registry(), threading.Event(), list[agf.Run]()
+    went_on: list[str] = []
+
+    @agf.tool(registry=registry)
+    async def wait() -> None:
+        await asyncio.to_thread(started.wait)
+
+    @agf.tool(registry=registry)
+    async def ignore() -> str:
+        handles[0].cancel()
+        try:
+            await asyncio.sleep(3600)
+        except asyncio.CancelledError:
+            asyncio.current_task().uncancel()
+        return "done anyway"
+
+    @agf.tool(registry=registry)
+    def go_on() -> None:
+        went_on.append("a step")
+
+    steps = "".join(f"\n- tool: {{name: {name}}}" for name in ("wait", "ignore", "go_on"))
+    handles.append(agf.start(f"pipeline: p\nsteps:{steps}\n", registry=registry))
+    started.set()
+    handles[0].wait()
+    assert (handles[0].status, went_on) == ("cancelled", [])

@@ -250,6 +250,7 @@ def test_equal_large_parts_of_many_calls_are_handed_to_the_store_once() -> None:
         next_line=lambda: 1,
         not_stored=lambda call, why: None,
         keep=lambda digest, text: digests.append(digest),
+        note_paid=lambda key, model, usage: None,
     )
     stored = [rows.arguments_text({"state": {"text": "x" * (2 * LARGE)}, "n": 1}) for _ in range(3)]
     assert stored[0] == stored[1] == stored[2]

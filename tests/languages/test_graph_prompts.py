@@ -278,9 +278,10 @@ def test_exit_codes_that_succeed(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_template_without_jinja2_is_refused_before_the_first_step(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "jinja2", None)
     model = Model("ok")
-    flow = agf.load(graph_of("{prompt: 'Hi {{ n }}'}"), "graph", registry=model.registry)
-    with pytest.raises(agf.DefinitionError, match=r"graph\.jinja-not-installed"):
+    flow = agf.load(graph_of("{prompt: 'Hi {{ n }} {state.m}'}"), "graph", registry=model.registry)
+    with pytest.raises(agf.DefinitionError) as refused:
         agf.run(flow, {"n": 1}, registry=model.registry)
+    assert [problem.code for problem in refused.value.diagnostics] == ["graph.jinja-not-installed"], "m is no input"
     assert not model.asked
     assert model.run(graph_of("{prompt: 'Hi {n}', state_key: r}"), {"n": 1}).output["r"] == "ok"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import textwrap
+from typing import Any
 
 import pytest
 
@@ -268,6 +269,12 @@ CELLS = {
     "report": f"\n%%pipeline --run\n{REPORT}",
     "other": "1",
 }
+SINCE = ": run that cell first"
+
+
+def presented(cells: dict[str, Any]) -> dict[str, list[object]]:
+    """Cells as the page sends them, with the numbers of their last runs. Here it knows no number."""
+    return {id: [text, None] for id, text in cells.items()}
 
 
 @pytest.mark.parametrize(
@@ -292,14 +299,97 @@ def test_a_cell_that_was_edited_and_not_run_is_named(
 ) -> None:
     *_, (_, run), _ = [(id, journaled.good(text, id)) for id, text in CELLS.items()]
     page = Page(journaled, run)
-    present = cells if cells is None else {**CELLS, **cells}
+    present = cells if cells is None else presented({**CELLS, **cells})
     asks = [("stale", {}), ("rerun", {"step": "steps[0]"})]
     replies = [page.ask(do, cells=present, **more) for do, more in asks]
     if name:
-        why = f"the cell of '{name}' was edited, and its new text is not registered: run that cell first"
+        why = f"'{name}' was edited, and its cell has not run since{SINCE}"
         assert [reply.get("why") for reply in replies] == [why, why]
     else:
         assert [reply["ok"] for reply in replies] == [True, True]
+
+
+EARLY = """\
+from agf_magics import tool
+class Price:
+    tax = 2
+
+@tool
+def early(n: int) -> int:
+    return n * Price.tax
+"""
+LOADING = """\
+def half(n: int) -> int:
+    return n // 2
+
+@tool
+def load_number(n: int) -> int:
+    return n
+
+@tool
+def halve(n: int) -> int:
+    if n == 0:
+        raise ValueError("no number")
+    return half(n)
+
+%load_ext agf_magics
+"""
+LATER = "def shown(n: int) -> str:\n    return f'{n} pears'\n"
+FAILS = """\
+%%pipeline --run
+pipeline: late
+steps:
+- tool: {name: load_number, args: {n: 0}, output: n}
+- tool: {name: show, args: {n: 1}, output: shown}
+- tool: {name: early, args: {n: !expr ctx.n}, output: n}
+- tool: {name: halve, args: {n: !expr ctx.n}, output: n}
+"""
+LATE = {
+    "early": EARLY,
+    "loading": LOADING,
+    "later": LATER,
+    "show": "@tool\ndef show(n: int) -> str:\n    return shown(n)\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("cell", "old", "new", "why"),
+    [
+        ("loading", "", "", ""),
+        ("loading", "n == 0", "n < 0", "'halve' was edited, and its cell has not run since"),
+        ("loading", "return n\n", "return n + 1\n", "'load_number' was edited, and its cell has not run since"),
+        ("loading", "n // 2", "n / 2", "'half' was edited, and its cell has not run since"),
+        ("loading", "%load", "# edited\n%load", "the cell of 'load_number' was edited, and has not run since"),
+        ("early", "n *", "2 * n *", "'early' was edited, and its cell has not run since"),
+        ("early", "tax = 2", "tax = 3", "'Price' was edited, and its cell has not run since"),
+        ("later", "pears", "figs", "'shown' was edited, and its cell has not run since"),
+        ("show", "return", "return (", "'show' was edited, and its cell has not run since"),
+    ],
+)
+def test_an_edit_is_named_whenever_its_cell_ran_before_the_run(
+    journaled: Kernel, cell: str, old: str, new: str, why: str
+) -> None:
+    """A run that failed offers all three ways on: *Check edits*, *Run from here* and *Resume*."""
+    journaled.good("%unload_ext agf_magics")
+    ran = {id: journaled.good(text, id) for id, text in LATE.items()}
+    journaled.good('%config AgfMagics.journal = "runs.sqlite"')
+    page = Page(journaled, journaled.begin(FAILS, id="late").end())
+    present = {id: [text, ran[id].reply["execution_count"]] for id, text in LATE.items()}
+    present["late"] = [FAILS, None]
+    present[cell][0] = present[cell][0].replace(old, new)
+    asks = [("stale", {}), ("rerun", {"step": "steps[3]"}), ("resume", {})]
+    replies = [page.ask(do, cells=present, **more) for do, more in asks]
+    assert [reply.get("why", "") for reply in replies] == [f"{why}{SINCE}" if why else ""] * 3
+
+
+def test_an_edited_definition_does_not_keep_a_run_from_being_resumed(journaled: Kernel) -> None:
+    """A resumed run has the definition of its start, so nothing of the edit would run anyway."""
+    for id, text in LATE.items():
+        journaled.good(text.replace("%load_ext agf_magics\n", ""), id)
+    page = Page(journaled, journaled.begin(FAILS, id="late").end())
+    present = presented({"late": FAILS.replace("n: 1", "n: 2")})
+    assert page.ask("rerun", cells=present, step="steps[3]")["why"].startswith("'late' was edited")
+    assert page.ask("resume", cells=present)["ok"]
 
 
 ROWS = """\

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agf_magics.text.columns import WIDTH, cells, wrap
-from agf_magics.text.diagnostics import DefinitionError, Diagnostic, StepError, merge_equal
+from agf_magics.text.diagnostics import DefinitionError, Diagnostic, Diagnostics, StepError, merge_equal
 from agf_magics.text.excerpt import excerpt
 from agf_magics.text.source import Source
 
@@ -151,3 +151,65 @@ def test_a_hundred_thousand_equal_findings_are_printed_at_once() -> None:
 
 def test_a_megabyte_of_foreign_text_is_shortened() -> None:
     assert len(str(StepError(Diagnostic("c.d", "x" * 1_000_000)))) < 2_100
+
+
+TEXT = Source("a text", "one two three")
+
+
+def found(*severities: str) -> Diagnostics:
+    """Problems with these severities, the last ones first in the text."""
+    problems = Diagnostics()
+    for number, severity in enumerate(severities):
+        span = TEXT.span(9 - number, 10 - number)
+        problems.add(Diagnostic(f"code.{number}", severity, span, severity=severity))  # type: ignore[arg-type]
+    return problems
+
+
+def codes_of(problems: Diagnostics) -> str:
+    return "".join(problem.code[-1] for problem in problems)
+
+
+def test_problems_come_in_the_order_of_the_text_and_each_once() -> None:
+    problems = found("error", "note", "warning")
+    problems.extend([*problems, Diagnostic("code.9", "it has no place")])
+    assert codes_of(problems) == "2109"
+
+
+@pytest.mark.parametrize(("kept", "left", "errors"), [(0, "", 0), (1, "0", 1), (2, "10", 1), (4, "3210", 2)])
+def test_problems_that_are_taken_back_are_no_errors(kept: int, left: str, errors: int) -> None:
+    problems = found("error", "warning", "note", "error")
+    problems.take_back(kept)
+    assert (codes_of(problems), problems.error_count, len(problems.errors)) == (left, errors, errors)
+
+
+def test_problems_can_be_left_out_by_code_or_as_notes() -> None:
+    problems = found("error", "note", "warning", "note")
+    assert codes_of(problems.without("code.0", "code.3")) == "21"
+    assert codes_of(problems.without_notes()) == "20"
+    assert (codes_of(problems), len(problems)) == ("3210", 4), "these are others"
+    assert (problems.without("code.0").error_count, problems.without("code.1").error_count) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("severities", "refused", "strictly"),
+    [
+        ((), False, False),
+        (("note",), False, False),
+        (("note", "warning"), False, True),
+        (("error",), True, True),
+        (("warning", "error"), True, True),
+    ],
+)
+def test_errors_are_refused_and_strictly_warnings_too(
+    severities: tuple[str, ...], refused: bool, strictly: bool
+) -> None:
+    for strict, expected in ((False, refused), (True, strictly)):
+        problems = found(*severities)
+        if not expected:
+            problems.refuse(strict)
+            continue
+        with pytest.raises(DefinitionError) as caught:
+            problems.refuse(strict)
+        assert caught.value.diagnostics == tuple(problems)
+        worst = "error" if "error" in severities else "warning"
+        assert caught.value.diagnostic.severity == worst

@@ -284,6 +284,39 @@ def test_no_text_can_exhaust_the_kernel(name: str) -> None:
     assert len(str(problems[0])) < 1000
 
 
+WRITTEN_OUT = {
+    "a text": ("a: &a 1\nb: *a\nc: [*a]", 2, "a: 1\nb: 1\nc: [1]"),
+    "a list": ("a: &a [1, [2]]\nb: *a", 1, "a: [1, [2]]\nb: [1, [2]]"),
+    "a mapping": ("a: &a {x: {y: 1}}\nb: {c: *a}", 1, "a: {x: {y: 1}}\nb: {c: {x: {y: 1}}}"),
+    "an alias in an alias": ("a: &a [1]\nb: &b [*a, *a]\nc: *b", 5, "a: [1]\nb: [[1], [1]]\nc: [[1], [1]]"),
+    "an alias before the anchor": ("a: &a [1]\nb: *a\nc: &c [*a]\nd: *c", 4, "a: [1]\nb: [1]\nc: [[1]]\nd: [[1]]"),
+    "a node before the anchor": ("[1, 2, 3, &a [4], *a, *a]", 2, "[1, 2, 3, [4], [4], [4]]"),
+    "the same anchor again": ("[&a 1, *a, &a [2, 3], *a]", 2, "[1, 1, [2, 3], [2, 3]]"),
+    "an alias as a key": ("{&a b: 1, c: [*a]}", 1, "{b: 1, c: [b]}"),
+    "a deep alias": ("[&a [[[1]]], [[*a]]]", 1, "[[[[1]]], [[[[[1]]]]]]"),
+    "an empty list": ("[&a [], [*a]]", 1, "[[], [[]]]"),
+}
+
+
+@pytest.mark.parametrize("case", WRITTEN_OUT)
+def test_an_alias_is_as_large_as_what_it_stands_for(case: str) -> None:
+    text, aliases, whole = WRITTEN_OUT[case]
+    assert read_yaml(text) == read_yaml(whole)
+    assert smallest(text, "aliases", "yaml.too-many-aliases") == aliases
+    for bound, code in (("nodes", "yaml.too-many-nodes"), ("depth", "yaml.too-deep")):
+        assert smallest(text, bound, code) == smallest(whole, bound, code)
+
+
+def smallest(text: str, bound: str, code: str) -> int:
+    """The smallest bound within which ``text`` is read; within each smaller one it is refused with ``code``."""
+    for number in range(100):
+        _, problems = read_yaml(text, **{bound: number})
+        if not problems:
+            return number
+        assert [problem.code for problem in problems] == [code]
+    raise AssertionError("it is always refused")
+
+
 PIECES = [
     "a", "b c", "\n", "\n  ", " ", "\t", "'", "''", '"', "\\n", "\\\n", "\\u00e9", "\\ud83d\\ude00", "|", ">", "|2",
     ">-", "|+", "# c", "x: ", "- ", "é", "😀", "\r\n", "\r", "\x85", "\u2028", ", ", "[", "{", "]", "}", "!expr ",

@@ -107,6 +107,14 @@ def test_a_column_of_polars_has_the_type_of_arrow() -> None:
     assert (column.name, column.dtype, column.to_list()) == ("x", polars.Int64, [1, None])
 
 
+def test_a_column_of_polars_holds_the_objects_that_arrow_does_not() -> None:
+    column = polars_column(polars, "x", values := [object(), None])
+    assert (column.name, column.dtype, column.to_list()) == ("x", polars.Object, values)
+
+
+TEXTS = str(pd.Series(["a"]).dtype)
+"""The type of texts, which pandas 3 has and older ones do not."""
+
 PANDAS: dict[str, tuple[list[Any], str]] = {
     "nothing": ([], "object"),
     "nulls": ([None], "object"),
@@ -125,6 +133,8 @@ PANDAS: dict[str, tuple[list[Any], str]] = {
     "whole numbers and floats": ([2**53, 0.5], "float64"),
     "whole numbers that no float has, and floats": ([2**53 + 1, 0.5], "object"),
     "booleans and whole numbers": ([True, 1], "object"),
+    "texts": (["a", "b"], TEXTS),
+    "texts, one missing": (["a", None], TEXTS),
     "texts and numbers": (["a", 1], "object"),
     "half a character": ([HALF], "object"),
     "times": ([NOON, None], "datetime64[ns]"),

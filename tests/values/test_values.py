@@ -14,9 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import agf_magics as agf
 from agf_magics.text.length import DEEPEST
 from agf_magics.values.extent import TooDeep
-from agf_magics.values.unread import Unread
+from agf_magics.values.unread import CannotRead, Unread
 from agf_magics.values.value import equal, is_json, is_true, isolate, isolate_unread, settle, type_name
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
@@ -202,3 +203,34 @@ def test_only_a_copy_for_user_code_reads_what_was_not_read() -> None:
     copied = isolate_unread(value)
     assert (copied["a"][0] is unread, copied["b"] is value["b"], reads) == (True, False, [])
     assert (isolate(value), reads) == ({"a": ["the table"], "b": [1]}, ["read"])
+
+
+def test_a_value_is_read_once_and_the_reason_why_it_cannot_be_stays() -> None:
+    reads: list[str] = []
+
+    def read() -> str:
+        reads.append("read")
+        if "damaged" in reads:
+            raise CannotRead("it is damaged")
+        return "the table"
+
+    unread = Unread("Table", "a table", read)
+    assert (unread.known is unread, reads) == (True, [])
+    assert [unread.value, unread.value, unread.known, *reads] == ["the table"] * 3 + ["read"]
+    reads[:] = ["damaged"]
+    lost = Unread("Table", "a table", read)
+    for _ in range(2):
+        with pytest.raises(agf.StepError, match="a stored Table cannot be read: it is damaged"):
+            lost.value  # noqa: B018
+    assert (reads, lost.known is lost) == (["damaged", "read"], True)
+    lost.put("made again")
+    assert (lost.value, lost.known) == ("made again", "made again")
+
+
+def test_a_value_that_came_into_memory_with_another_one_is_not_read() -> None:
+    found: list[Any] = [None]
+    unread = Unread("Table", "a table", lambda: pytest.fail("it is read"), lambda: found[0])
+    assert unread.known is unread
+    found[0] = table = object()
+    assert unread.known is table
+    assert unread.value is table

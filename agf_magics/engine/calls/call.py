@@ -53,6 +53,7 @@ from .failures import (
     unusable,
 )
 from .fired_calls import fire
+from .late_results import keep_late
 from .questions import ATTEMPTS, ask_person
 from .step_prints import open_prints
 from .throttled_calls import repeat_throttled
@@ -270,7 +271,7 @@ def start_record(
         raise error_at(reused.error, site.step.place)
     # A reused reply has cost nothing in this run, and a resumed one must know that too.
     if is_model:
-        journal.mark("taken", key)
+        journal.note_taken(key)
     value = journal.write_reused(started, reused)
     if isinstance(callee, Tool):
         allow_repetition(site, callee, value, call_tool)
@@ -344,20 +345,20 @@ async def _make_call(ready: ReadyCall) -> Value:
         contact = RunContact(site, place)
         arguments = {**arguments, **contexts_of(callee, contact)}
     begin = contact.begin if contact is not None else None
+
+    async def make(arguments: dict[str, Value]) -> Result:
+        made = host.make_call(place, callee.function, arguments, seconds, terms, begin)
+        return keep_late(site, callee.name, await made) if has_effect(callee) else await made
+
     try:
         throttle = callee.throttle if isinstance(callee, Tool) else None
         if throttle is None:
-            result = await host.make_call(place, callee.function, arguments, seconds, terms, begin)
+            result = await make(arguments)
         else:
-
-            async def make() -> Result:
-                # Each attempt has arguments of its own, which the function may change.
-                call_arguments = isolate(arguments)
-                return await host.make_call(
-                    place, callee.function, call_arguments, seconds, terms, begin
-                )
-
-            result = await repeat_throttled(site, callee.name, throttle, make)
+            # Each attempt has arguments of its own, which the function may change.
+            result = await repeat_throttled(
+                site, callee.name, throttle, lambda: make(isolate(arguments))
+            )
     finally:
         granted.reset(outer_grant)
         if prints is not None:

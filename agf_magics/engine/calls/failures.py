@@ -70,12 +70,7 @@ def failure(
             unknown.diagnostics = (replace(unknown.diagnostic, hint=hint),)
         return unknown
     if is_a(raised, TimedOut):
-        hint = f"@{kind}(timeout=…) sets how long it may take"
-        # The hint names the smallest limit, which set this time.
-        if raised.seconds == site.run.budget.limits.step_timeout:
-            hint = STEP_TIMEOUT.how_to_set
-        elif raised.seconds == step.timeout:
-            hint = OWN_TIMEOUT
+        hint = which_limit(site, kind, raised)
         return StepError(Diagnostic("step.timeout", f"{name} {raised}", span, hint))
     if secrets.raised(raised):  # the exception has a secret, so it does not become the cause
         message = f"{name} failed: {describe_masked(raised, secrets)}"
@@ -91,6 +86,15 @@ def failure(
     if can_write(raised):
         error.__cause__ = raised
     return error
+
+
+def which_limit(site: CallSite[Invoke], kind: str, late: TimedOut) -> str:
+    """The hint about the time limit that a call exceeded: the smallest limit, which set this time."""
+    if late.seconds == site.run.budget.limits.step_timeout:
+        return STEP_TIMEOUT.how_to_set
+    if late.seconds == site.step.timeout:
+        return OWN_TIMEOUT
+    return f"@{kind}(timeout=…) sets how long it may take"
 
 
 def _why(unknown: OutcomeUnknown) -> str:

@@ -17,6 +17,7 @@ from ...text.diagnostics import Diagnostic, StepError
 from ..host.background_calls import start_background
 from ..runner import CallSite, clock
 from .failures import unrecorded_start
+from .model_usage import count_again
 from .step_prints import separate_prints
 
 Work = Callable[[CallSite[Invoke]], Awaitable[object]]
@@ -30,6 +31,7 @@ async def fire(site: CallSite[Invoke], callee: object, arguments: Any, work: Wor
     journal = run.journal
     if journal is not None and not await _begin(site, journal, callee, arguments):
         run.emit(ev.StepReplayed(site.path, clock(), journal.run_id))
+        count_again(site, journal.log.take_paid(site.key))
         return
     lasting = copy.copy(run)
     lasting.host = run.host.apart()

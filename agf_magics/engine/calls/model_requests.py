@@ -35,11 +35,12 @@ from ..runner import CallSite
 from .call import call
 from .failures import with_place
 from .model_usage import (
+    count_again,
     count_reply,
     count_unusable,
-    count_unusable_again,
     emit_usage,
     refuse_unpriced,
+    warn_of_end,
 )
 from .reply_stream import ReplyStream
 
@@ -62,14 +63,15 @@ async def request(site: CallSite[Invoke], binding: ModelBinding) -> Value:
     # A dry run ends here: it imports no provider and needs no key.
     if run.options.dry:
         return dry_reply(step.asking.config, binding.name)
-    count_unusable_again(site)
+    # All replies of earlier sessions are paid for, also one that cannot be used or was not stored.
+    count_again(site, run.log.take_paid(site.key))
     message = _build_request(site, binding, arguments)
     model_call = _ModelCall(binding, message, site)
     arguments = {**arguments, **_short_parts(message)}
     # A replayed request needs no library, no key and no price.
     if _is_replayed(site, model_call, arguments):
         replayed: dict[str, Value] = await call(site, model_call, "model", arguments)
-        count_reply(site, replayed, binding.name)
+        warn_of_end(site, replayed, binding.name)
         return replayed
     # The time of a request has that of its model's library, as the time of its step has.
     began = None if binding.model.ready(asyncio.get_running_loop()) else time.time()
@@ -77,11 +79,10 @@ async def request(site: CallSite[Invoke], binding: ModelBinding) -> Value:
     # Checked before the request: a reply without a price could not be limited.
     refuse_unpriced(site, binding.model)
     reply: dict[str, Value] = await call(site, model_call, "model", arguments, began=began)
-    # A reply from an earlier session of this run has cost this run's tokens; a reply of another run
-    # has not.
-    if not model_call.replied and run.journal is not None and run.journal.is_own(site.key):
-        emit_usage(run, site.path, reply, binding.name)
-    count_reply(site, reply, binding.name)
+    # The reply of an earlier session is counted above. That of another run costs nothing here.
+    if model_call.replied:
+        count_reply(site, reply, binding.name)
+    warn_of_end(site, reply, binding.name)
     return reply
 
 

@@ -41,8 +41,14 @@ def emit_usage(run: Runner, path: StepPath, reply: Mapping[str, Value], model: s
     run.emit(ev.TokensUsed(path, clock(), *tokens, model, cost_of(usage)))
 
 
+def usage_of(use: ev.TokensUsed) -> dict[str, Value]:
+    """The usage of a reply, from which `emit_usage` has made the event ``use``."""
+    usage: dict[str, Value] = {"input": use.input, "output": use.output}
+    return usage if use.cost is None else {**usage, "cost": f"{use.cost:f}"}
+
+
 def count_reply(site: CallSite[Invoke], reply: Mapping[str, Value], name: str) -> None:
-    """Count the tokens of a reply; warn if they are unknown, and if the reply was cut off."""
+    """Count the tokens of a reply that this session has paid for; warn if they are unknown."""
     usage = reply["usage"]
     budget = site.run.budget
     tokens = usage.get("input", 0) + usage.get("output", 0)
@@ -61,11 +67,10 @@ def count_reply(site: CallSite[Invoke], reply: Mapping[str, Value], name: str) -
         span = limited[0].span if limited else site.step.span
         warning = Diagnostic("model.no-usage", message, span, severity="warning")
         site.run.warn_once(warning, warning)
-    charge(site, [(tokens, cost)])
-    _warn_of_end(site, reply, name)
+    _charge(site, [(tokens, cost)])
 
 
-def charge(site: CallSite[Any], uses: Iterable[tuple[int, Decimal | None]]) -> None:
+def _charge(site: CallSite[Any], uses: Iterable[tuple[int, Decimal | None]]) -> None:
     """Count ``uses``, each the tokens of a reply and their cost (None: unknown), for the run and for
     every definition around. Raises LimitReached, that of the run before that of a definition."""
     reached: LimitReached | None = None
@@ -81,7 +86,7 @@ def charge(site: CallSite[Any], uses: Iterable[tuple[int, Decimal | None]]) -> N
         raise with_place(reached, site.step)
 
 
-def _warn_of_end(site: CallSite[Invoke], reply: Mapping[str, Value], name: str) -> None:
+def warn_of_end(site: CallSite[Invoke], reply: Mapping[str, Value], name: str) -> None:
     """Warn of a reply that was cut off, that is a call as text, or that ended without a reason."""
     if reply.get("cut"):
         message = f"the reply of {name} was cut off: it reached its maximum number of tokens"
@@ -106,12 +111,13 @@ def count_unusable(site: CallSite[Invoke], used: Tokens, name: str) -> None:
     emit_usage(site.run, site.path, {"usage": used}, name)
     if site.run.journal is not None:
         site.run.journal.note_paid(site.key, name, used)
-    charge(site, [(used["input"] + used["output"], cost_of(used))])
+    _charge(site, [(used["input"] + used["output"], cost_of(used))])
 
 
-def count_unusable_again(site: CallSite[Invoke]) -> None:
-    """Count the tokens of unusable replies in earlier sessions of the run. Raises LimitReached."""
-    uses = site.run.log.take_paid(site.key)
-    for use in uses:
+def count_again(site: CallSite[Any], uses: Iterable[ev.TokensUsed]) -> None:
+    """Count ``uses`` of models in earlier sessions of the run, which has paid for them: for its
+    limits and its usage. Raises LimitReached."""
+    paid = list(uses)
+    for use in paid:
         site.run.emit(use._replace(when=clock()))
-    charge(site, [(use.input + use.output, use.cost) for use in uses])
+    _charge(site, [(use.input + use.output, use.cost) for use in paid])

@@ -27,6 +27,7 @@ from .attach import attach_files
 from .call import check_result
 from .failures import OWN_TIMEOUT
 from .fired_calls import fire
+from .model_usage import usage_of
 from .table_rows import call_row
 
 
@@ -144,14 +145,17 @@ async def _within_limits(step: Invoke, flow: Flow, work: Awaitable[FlowResult]) 
 
 async def _run_silently(site: CallSite[Invoke], scope: Scope, flow_input: FlowInput) -> None:
     """Run a background flow. Its steps are neither emitted nor journaled, because the run may end
-    before them. The tokens of its models count for the call."""
+    before them. The tokens of its models count for the call, and are journaled with it."""
     # The flow shares host, budget and secrets. It has no listener, journal and rows, because the
     # run may have ended and its page is stored.
     silent = copy.copy(site.run)
+    journal = site.run.journal
 
     def emit_tokens(event: ev.Event) -> None:
         if type(event) is ev.TokensUsed:
             site.run.emit(event._replace(at=site.path))
+            if journal is not None:
+                journal.note_paid(site.key, event.model, usage_of(event))
 
     silent.emit = emit_tokens
     silent.journal = None

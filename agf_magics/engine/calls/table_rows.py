@@ -18,14 +18,13 @@ from ...flow.step_options import RowTerms
 from ...flow.steps import Invoke
 from ...journal.calls.started_call import ROW, StartedCall
 from ...journal.records.failures import error_from
-from ...journal.run_journal import Journal
 from ...limits.budgets import Budget, LimitReached
 from ...text.diagnostics import StepError
 from ...values.value import Value
 from ..ended_rows import EndedRow
 from ..linking.linked import Linked
 from ..runner import CallSite, Runner, clock, is_rescuable
-from .model_usage import charge
+from .model_usage import count_again
 
 CallFlow = Callable[[CallSite[Invoke], Linked], Awaitable[Value]]
 """Calls a flow once: `subflows.call_flow`."""
@@ -44,7 +43,8 @@ async def call_row(site: CallSite[Invoke], linked: Linked, call: CallFlow) -> No
         record = journal.take_recorded(site.key, reads=False)
         if record is not None:
             run.emit(ev.StepReplayed(site.path, clock(), journal.run_id))
-            _count_again(site, journal)
+            # The row is not evaluated again, and neither are the calls in it.
+            count_again(site, journal.log.take_paid_in(site.path))
             if record.error is not None:
                 raise error_from(record.error, (linked.flow.source,))
             return
@@ -81,16 +81,6 @@ def _learned_row(site: CallSite[Invoke], terms: RowTerms) -> Value:
         if (site.step.id, name) in secrets.arguments:
             secrets.learn(row.get(column))
     return row
-
-
-def _count_again(site: CallSite[Invoke], journal: Journal) -> None:
-    """Count what the models of a row used in an earlier session, for the limits of the run and for
-    its usage: the row is not evaluated again. Raises LimitReached, as the row itself would."""
-    uses = journal.log.uses_in(site.path)
-    for key, use in uses:
-        if journal.is_own(key):
-            site.run.emit(use._replace(when=clock()))
-    charge(site, [(use.input + use.output, use.cost) for _, use in uses])
 
 
 def _runner_of_row(run: Runner, budget: Budget) -> Runner:

@@ -203,11 +203,15 @@ async def in_time(
     ``timeout`` seconds (None: no limit)."""
     if timeout is None:
         return await work()
+    late = TimedOut(timeout)
 
     async def begin() -> Result:
-        return await work()  # a plain function runs in this call, so that its time counts
+        result = await work()  # a plain function runs in this call, so that its time counts
+        # Needed if the work kept the loop from its timers, so that nothing has stopped it.
+        late.late_result = result
+        return result
 
     try:
-        return await within(remaining, begin(), lambda: TimedOut(timeout))
-    except TimedOut as late:
+        return await within(remaining, begin(), lambda: late)
+    except TimedOut:
         return False, late

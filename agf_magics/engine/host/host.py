@@ -294,17 +294,20 @@ class Host:
         try:
             result = await in_time(ended, timeout, timeout)
         except asyncio.CancelledError:
-            if call is not None and _has_arrived(call):
-                assert call.result is not None
-                raise Arrived(call.result) from None
             if call is None or call.result is not None:
-                raise
+                raise _cancelled(call) from None
         assert call is not None, "it is made before anything waits"
         # Outside of `except`, because stopping the call awaits and its error must have no cause.
         if result is None:
             raise await self.cancel_call(call)
-        if call.result is None and timeout is not None and isinstance(result[1], TimedOut):
+        ok, late = result
+        if timeout is None or ok or not isinstance(late, TimedOut):
+            return result
+        if call.result is None:
             return await self.end_late_call(call, timeout)
+        # It may have ended in the turn in which its time was over. `in_time` has what was awaited.
+        if not is_awaitable(call.result[1]):
+            late.late_result = _own_end(call)
         return result
 
     def _hand(self, call: ThreadCall, place: Place, terms: Terms | None) -> None:
@@ -320,17 +323,18 @@ class Host:
 
     async def cancel_call(self, call: ThreadCall) -> asyncio.CancelledError:
         """Stop a call whose step is cancelled. Returns the error of the step: `StillRunning` if the
-        call did not stop."""
+        call did not stop, `Arrived` if it ended by itself."""
         left_running, _ = await self._stop(call, force=self._late)
-        return StillRunning(left_running) if left_running else asyncio.CancelledError()
+        return StillRunning(left_running) if left_running else _cancelled(call)
 
     async def end_late_call(self, call: ThreadCall, timeout: float) -> Result:
         """Stop a call that has exceeded ``timeout`` seconds. Raises as `make_call` does if this
         task is cancelled."""
         left_running, is_cancelled = await self._stop(call, force=True)
         if is_cancelled:
-            raise StillRunning(left_running) if left_running else asyncio.CancelledError
+            raise StillRunning(left_running) if left_running else _cancelled(call)
         late = LeftRunning(timeout, left_running) if left_running else TimedOut(timeout)
+        late.late_result = _own_end(call)
         return False, late
 
     async def finish_call(self, call: ThreadCall) -> Result:
@@ -377,8 +381,15 @@ class Host:
                 break
 
 
-def _has_arrived(call: ThreadCall) -> bool:
-    """Whether a call has ended with a value, and nobody has asked it to stop: then the value may be only
-    a part."""
-    ok, value = call.result or (False, None)
-    return ok and not (call.interrupted or call.interrupted_once or is_awaitable(value))
+def _own_end(call: ThreadCall) -> Result | None:
+    """The result of a call that ended by itself; None: it has no result, or something in it was told
+    to stop, so that its value may be only a part."""
+    if call.result is None or call.interrupted or call.interrupted_once or call.was_told:
+        return None
+    return None if is_awaitable(call.result[1]) else call.result
+
+
+def _cancelled(call: ThreadCall | None) -> asyncio.CancelledError:
+    """The error of a cancelled step: `Arrived` if its call has ended with a value by itself."""
+    end = _own_end(call) if call is not None else None
+    return Arrived(end) if end is not None and end[0] else asyncio.CancelledError()

@@ -149,7 +149,7 @@ class Job(Generic[T]):
             # From now on, the call that waits here is stopped through this run. It may have been
             # stopped before, when there was no run to stop.
             around.inner = self.cancel
-            if around.stopped:
+            if around.must_stop():
                 self.cancel("the run around it was stopped")
         try:
             if IN_BROWSER:
@@ -170,7 +170,7 @@ class Job(Generic[T]):
         # A person's interrupt also ends the runs around this run, so no tool may go on with the
         # value.
         interrupted = bool(waiters.stack) and waiters.stack[0].user_interrupts > 0
-        if around is not None and (around.stopped or interrupted):
+        if around is not None and (around.must_stop() or interrupted):
             around.interrupted = around.interrupted or interrupted
             raise KeyboardInterrupt  # the call that waits ends, too
         if isinstance(self._outcome, BaseException):
@@ -194,7 +194,7 @@ class Job(Generic[T]):
                 return
             self.look()
             meanwhile()
-            if around is not None and around.stopped:
+            if around is not None and around.must_stop():
                 raise KeyboardInterrupt  # the call that waits ends
 
     def every(

@@ -127,7 +127,7 @@ class Prompts:
         while True:
             with contextlib.suppress(Empty):
                 return prompt.answers.get(timeout=POLL)
-            if call is not None and call.stopped:
+            if call is not None and call.must_stop():
                 if prompt.take():  # the question need not be asked any more
                     raise KeyboardInterrupt
                 prompt.stop()

@@ -42,6 +42,7 @@ class ThreadCall:
         "result",
         "stopped",
         "waiter",
+        "was_told",
     )
 
     def __init__(
@@ -63,6 +64,8 @@ class ThreadCall:
         """Cancels the inner run that this call waits for; None: it waits for no run."""
         self.stopped = False
         """Whether `stop` was called."""
+        self.was_told = False
+        """Whether something that the call waited for ended it for that reason."""
         self.interrupted_once = False
         """Whether a KeyboardInterrupt was raised in the call. Another one would interrupt its
         clean-up."""
@@ -112,9 +115,15 @@ class ThreadCall:
         self.stopped = True
         inner = self.inner
         if inner is not None:
+            self.was_told = True
             inner("the run around it was stopped")
         elif self.waiter is not None:
             self.waiter.interrupt(self)
+
+    def must_stop(self) -> bool:
+        """Whether the call is to stop. Asked by what it waits for, which then ends it."""
+        self.was_told = self.was_told or self.stopped
+        return self.stopped
 
     def force(self) -> None:
         """Interrupt the call although it has caught an interrupt before."""

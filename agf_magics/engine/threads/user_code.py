@@ -39,6 +39,9 @@ class TimedOut(TimeoutError):
         """``more``: what the message adds; default: nothing."""
         super().__init__(f"took longer than {seconds:g} s{more and f' ({more})'}")
         self.seconds = seconds
+        self.late_result: Result | None = None
+        """The result with which the call ended by itself, after the limit; None: it was stopped, or
+        goes on."""
 
 
 class LeftRunning(TimedOut, OutcomeUnknown):

@@ -38,6 +38,7 @@ from ..codec.signatures import row_crc, sign, user_key
 from ..codec.snapshots import CopyToStore, snapshot
 from ..database.store import ADD
 from ..records.failures import error_json
+from ..records.model_use import MODEL, has_usage
 from ..records.records import CallKey
 from ..secrets.masking import HAS_SECRET, HELD_BACK, NOTHING, Received, Secrets
 from ..secrets.placeholders import hide
@@ -94,11 +95,13 @@ class CallRows:
         next_line: Callable[[], int],
         not_stored: Callable[[StartedCall, str | None], None],
         keep: Callable[[str, str], None],
+        note_paid: Callable[[CallKey, str, Mapping[str, Value]], None],
     ) -> None:
         """``most``: the largest number of bytes of one value. ``next_line``: returns the number of
         the next row. ``not_stored``: is called with a call whose result is not stored, and the
         reason. ``keep``: is called with the digest and the text of a large part of arguments, before
-        the row that needs it is made."""
+        the row that needs it is made. ``note_paid``: is called with the call, the name of the model
+        and the usage of a reply whose row does not have it."""
         self.run_id = run_id
         self.most = most
         self.secret = Secrets()
@@ -113,6 +116,7 @@ class CallRows:
         self.next_line = next_line
         self._not_stored = not_stored
         self._keep = keep
+        self._note_paid = note_paid
         self._kept: set[str] = set()
         """The digests of the large parts for which `_keep` was called."""
         self._searches = Searches()
@@ -523,6 +527,8 @@ class CallRows:
             self._not_stored(call, packed.why)
         elif type(packed.data) is str and len(packed.data) >= LARGE and not self.secret.active:
             self.large.learn(value, packed.data)
+        if call.kind == MODEL and not has_usage(packed.form):
+            self._note_paid(call.key, call.name, value["usage"])
         return self.outcome("finished", call, packed, ended=ended, line=line)
 
     def outcome(

@@ -164,6 +164,11 @@ class Store:
                 return self
         return Store.at(self.path).used_by(journal)
 
+    def users(self) -> list[StoreUser]:
+        """The journals that use this store now."""
+        with self._lock:
+            return [*self.journals]
+
     @property
     def is_used(self) -> bool:
         """Whether a run of this process may still write to the file."""

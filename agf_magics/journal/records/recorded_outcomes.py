@@ -8,7 +8,7 @@ The records of a call follow each other, and the last one counts. By `Record.wha
 - ``sequence``: the elements of a fan-out,
 - a mark, which has no value: a failure was ``dropped``, ``rescued`` or ``retried``, a part of a step
   ``ended`` or was ``stored`` before others, a recorded answer was ``taken``, the models of a row of a
-  table were ``used``, an unusable reply of a model was ``paid``.
+  table were ``used``, a reply of a model whose record does not have its usage was ``paid``.
 
 The form ``again`` of a result means that its value is not stored, so that the call is made again.
 """
@@ -26,7 +26,7 @@ from ...flow.step_path import StepPath, is_within
 from ...values.value import Value
 from ..codec.encoding import DecodeError
 from ..codec.identities import Identities
-from .model_use import use_of
+from .model_use import PaidReplies
 from .records import (
     SPLIT,
     CallKey,
@@ -97,16 +97,18 @@ class EarlierOutcomes:
         """The line of each mark, by the mark and the call."""
         self.sequences: dict[CallKey, SequenceRow] = {}
         """The sequences of fan-outs, by the call."""
-        self._uses: list[tuple[CallKey, TokensUsed]] = []
-        """What each reply of a model has used, also one whose value another attempt replaced."""
         self._paid: dict[CallKey, list[TokensUsed]] = {}
-        """What the unusable replies to each request have used."""
+        """What the replies to each request have used, also those whose value another attempt
+        replaced."""
         self.unknown: set[CallKey] = set()
         """The calls with an effect that began and have no outcome."""
         self.open: dict[CallKey, str] = {}
         """The unanswered questions to a person, in order."""
+        replies = PaidReplies()
         for record in records:
             self._add(record)
+            if (use := replies.use(record)) is not None:
+                self._paid.setdefault(record.key, []).append(use)
         self._handled = {key.at for mark, key in self.marks if mark in ("dropped", "rescued")}
         self._retried = {key for mark, key in self.marks if mark == "retried"}
         # Failures that the run survived are replayed. The failure that ended it is tried again.
@@ -122,6 +124,8 @@ class EarlierOutcomes:
         self.line = max(self.line, record.line)
         kind = record.what
         key = record.key
+        if kind == "paid":
+            return
         if kind == "asked":
             self.open[key] = str(decoded(record.result.shown))
             return
@@ -130,10 +134,6 @@ class EarlierOutcomes:
         if kind == "answered":
             if record.result.form != "again":
                 self.answers[key] = record
-        elif kind == "paid":
-            use = use_of(record, decoded(record.result.shown))
-            self._uses.append((key, use))
-            self._paid.setdefault(key, []).append(use)
         elif kind == "sequence":
             self.sequences[key] = sequence_row(record)
         elif kind not in ("finished", "failed", "begun"):
@@ -151,8 +151,6 @@ class EarlierOutcomes:
                 self.unknown.add(key)
             elif record.result.form != "again":
                 self.values[key] = value_of(record)
-                if record.kind == "model":
-                    self._uses.append((key, use_of(record, self.values[key])))
             # The call had an effect and its result is not stored, so a person must decide.
             elif ("begun", key) in self.marks:
                 self.unknown.add(key)
@@ -194,22 +192,25 @@ class EarlierOutcomes:
         return value if type(value) is LateValue else None
 
     def take_paid(self, key: CallKey) -> list[TokensUsed]:
-        """Take what the unusable replies to a request have used."""
+        """Take what the replies to a request have used in earlier sessions."""
         return self._paid.pop(key, [])
 
-    def uses_in(self, element: StepPath) -> list[tuple[CallKey, TokensUsed]]:
-        """What the models inside an element of a fan-out have used, each with its call. The session
-        that takes the outcome of the whole element makes none of these calls again."""
-        return self._uses_by_element.get(element, [])
+    def take_paid_in(self, element: StepPath) -> list[TokensUsed]:
+        """Take what the models inside an element of a fan-out have used. The session that takes the
+        outcome of the whole element makes none of these calls again."""
+        return [
+            use for key in self._paid_by_element.get(element, ()) for use in self.take_paid(key)
+        ]
 
     @cached_property
-    def _uses_by_element(self) -> dict[StepPath, list[tuple[CallKey, TokensUsed]]]:
-        uses = defaultdict[StepPath, list[tuple[CallKey, TokensUsed]]](list)
-        for key, use in self._uses:
+    def _paid_by_element(self) -> dict[StepPath, list[CallKey]]:
+        """The requests inside each element of a fan-out."""
+        requests = defaultdict[StepPath, list[CallKey]](list)
+        for key in self._paid:
             for outer in around(key.at):
                 if isinstance(outer[-1], int):
-                    uses[outer].append((key, use))
-        return uses
+                    requests[outer].append(key)
+        return requests
 
     @cached_property
     def places(self) -> frozenset[StepPath]:

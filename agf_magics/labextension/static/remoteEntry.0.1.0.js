@@ -507,13 +507,13 @@
     });
   };
 
-  /* The kernel has the texts of the cells as they ran last. */
+  /* The kernel has the texts of the cells as they ran last, and the numbers of these runs. */
   const tellCells = (tracker) => {
     document.addEventListener('agf-cells', ({ target, detail }) => {
       const panel = tracker.find((one) => one.node.contains(target));
       const cells = (panel?.content.widgets ?? []).filter(({ model }) => model.type === 'code');
-      const texts = cells.map(({ model }) => [model.sharedModel.getId(), model.sharedModel.getSource()]);
-      if (detail) detail.cells = Object.fromEntries(texts.filter(([, text]) => text.length <= MOST_TEXT));
+      const texts = cells.map(({ model }) => [model.sharedModel.getId(), [model.sharedModel.getSource(), model.executionCount]]);
+      if (detail) detail.cells = Object.fromEntries(texts.filter(([, [text]]) => text.length <= MOST_TEXT));
     });
   };
 

@@ -7,6 +7,7 @@ SDK follows a redirect only on the origin of the address, so headers with secret
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import Any
@@ -18,6 +19,7 @@ from mcp.shared.message import SessionMessage
 
 from .output_schemas import hide_output_schemas
 from .stdio import LONGEST, Streams
+from .transport_errors import NOT_ANSWERED, NOT_TAKEN, SESSION_OVER
 
 CONNECTING = 30.0
 """Seconds in which the address must accept a connection."""
@@ -90,41 +92,92 @@ class _Bounded(httpx2.AsyncBaseTransport):
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         response = await self._inner.handle_async_request(request)
-        # A restarted server does not know the session. The connection ends, and the next call opens
-        # a new one.
-        if response.status_code == 404 and "mcp-session-id" in request.headers:
-            self._ended("it does not know the session any more")
-        if response.status_code == 401 and not self._signs_in:
-            self._ended("it asks who you are (401): give a token with --header, or use --sign-in")
         encoding = response.headers.get("content-encoding", "identity")
         if encoding != "identity":
             await response.aclose()
-            raise TooLong(f"the answer is compressed ({encoding[:40]}), which was not asked for")
+            compressed = f"the answer is compressed ({encoding[:40]}), which was not asked for"
+            self._ended(compressed)
+            raise TooLong(compressed)
         kind = response.headers.get("content-type", "")
         # A stream of events has no end, so only its events are bounded, by the SDK.
         if not kind.startswith("text/event-stream"):
             assert isinstance(response.stream, httpx2.AsyncByteStream)
-            response.stream = _Counted(response.stream, self._longest)
+            response.stream = _Counted(response.stream, self._longest, self._ended)
+        if response.status_code < 400:
+            return response
+        over = self._over(request, response)
+        if _is_call(request) and not (self._signs_in and response.status_code in (401, 403)):
+            return await _explained(response, over)
+        if over:
+            self._ended(over)
         return response
+
+    def _over(self, request: httpx2.Request, response: httpx2.Response) -> str:
+        """Why the server takes no further message of this session; empty if it may take one."""
+        if response.status_code == 404 and "mcp-session-id" in request.headers:  # it was restarted
+            return "it does not know the session any more"
+        if response.status_code == 401 and not self._signs_in:
+            return "it asks who you are (401): give a token with --header, or use --sign-in"
+        return ""
 
     async def aclose(self) -> None:
         await self._inner.aclose()
 
 
+def _is_call(request: httpx2.Request) -> bool:
+    try:
+        message = json.loads(request.content)
+    except ValueError:
+        return False
+    return isinstance(message, dict) and message.get("method") == "tools/call"
+
+
+async def _explained(response: httpx2.Response, over: str) -> httpx2.Response:
+    """The answer to a call that is an error of HTTP, as an error of the protocol that says whether the
+    server took the call; the SDK would tell neither that nor the status. An error of the protocol stays
+    as it is. ``over``: why the server takes no further call of the session; empty if it may."""
+    status = response.status_code
+    body = await response.aread()
+    with suppress(ValueError):
+        message = json.loads(body)
+        if not over and isinstance(message, dict) and isinstance(message.get("error"), dict):
+            return httpx2.Response(status, headers=_JSON, content=body)
+    why = over or f"it answers with HTTP {status} {response.reason_phrase[:80]}".strip()
+    code = NOT_TAKEN
+    if over:
+        code = SESSION_OVER
+    elif (
+        status >= 500
+    ):  # so a gateway answers, too, when the server behind it is lost during the call
+        code = NOT_ANSWERED
+    error = {"jsonrpc": "2.0", "id": None, "error": {"code": code, "message": why}}
+    return httpx2.Response(status, headers=_JSON, json=error)
+
+
+_JSON = {"content-type": "application/json"}
+
+
 class _Counted(httpx2.AsyncByteStream):
     """The bytes of an answer, up to a bound."""
 
-    def __init__(self, inner: httpx2.AsyncByteStream, longest: int) -> None:
+    def __init__(
+        self, inner: httpx2.AsyncByteStream, longest: int, ended: Callable[[str], None]
+    ) -> None:
         self._inner = inner
+        self._ended = ended
         self._left = longest
         self._longest = longest
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        async for piece in self._inner:
-            self._left -= len(piece)
-            if self._left < 0:
-                raise TooLong(f"an answer of more than {self._longest:,} bytes")
-            yield piece
+        try:
+            async for piece in self._inner:
+                self._left -= len(piece)
+                if self._left < 0:
+                    raise TooLong(f"an answer of more than {self._longest:,} bytes")
+                yield piece
+        except httpx2.TransportError as error:
+            self._ended(str(error) or "the connection broke")
+            raise
 
     async def aclose(self) -> None:
         await self._inner.aclose()

@@ -29,7 +29,7 @@ from .foreign_text import LONGEST_ERROR, Masked, clean, describe
 from .home_loop import HomeLoop
 from .listing import MOST_TOOLS, READER, Listed, left_out, reader_of_links, usable_tools
 from .results import contents, is_wrapped, links, text_of, value_of
-from .session import CLOSING, Session
+from .session import CLOSING, NotTaken, Session
 from .tools import Owner, make_tool
 
 State = Literal["closed", "opening", "open", "failed"]
@@ -321,7 +321,14 @@ class Server:
         if self._reads_links and name == READER:
             return await self._read_link(str(arguments["uri"]))
         session = await self._opened()
-        result = await session.call(name, arguments, Call(context, self._masked))
+        made = Call(context, self._masked)
+        try:
+            result = await session.call(name, arguments, made)
+        except NotTaken:
+            if session.is_open:
+                raise
+            session = await self._opened()  # the server was restarted, and knows only new sessions
+            result = await session.call(name, arguments, made)
         if result.is_error:
             text = clean(text_of(result), LONGEST_ERROR, self._masked)
             message = f"{self.name}__{name} failed: {text}"

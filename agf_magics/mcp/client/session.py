@@ -25,6 +25,7 @@ from .foreign_text import LONGEST_ERROR, Masked, clean, describe
 from .listing import read_pages
 from .sdk_records import told_to
 from .stdio import UNREADABLE
+from .transport_errors import NO_ANSWER, NOT_ANSWERED, NOT_READ, NOT_TAKEN, SESSION_OVER
 
 MODES = {"auto": "auto", "old": "legacy"}
 """The SDK's mode for each choice of protocols; ``old``: only protocols before 2026."""
@@ -41,7 +42,11 @@ Opens = Callable[[Ended], AbstractAsyncContextManager[Any]]
 
 
 class Gone(StepError, OutcomeUnknown):
-    """The server ended during a call (decision D216)."""
+    """The server ended during a call, or did not answer it (decision D216)."""
+
+
+class NotTaken(StepError):
+    """The server did not take the call, which therefore had no effect."""
 
 
 class Session:
@@ -236,17 +241,34 @@ class Session:
                 return await ask()
         except (ValueError, RuntimeError) as error:
             failure = self.unusable(describe(error, self._masked))
+        except MCPError as error:
+            failure = self._failure_of(error)
         except Exception as error:
-            if isinstance(error, MCPError) and error.error.message == UNREADABLE:
-                raise self.unusable(UNREADABLE) from None
             failure = self._gone() if self._over.is_set() else self._refused(error)
         raise failure
 
+    def _failure_of(self, error: MCPError) -> StepError:
+        """The failure of a call for an error of the protocol, which the server or the SDK has made."""
+        code, text = error.error.code, error.error.message
+        if code == SESSION_OVER:
+            self._end(text)
+        if code in (NOT_TAKEN, SESSION_OVER):
+            return NotTaken(*self._refused(error).diagnostics)
+        if text.startswith(NOT_READ):
+            return self.unusable(UNREADABLE)
+        if code == NOT_ANSWERED or text.startswith(NO_ANSWER):
+            return self._unknown(f"does not answer the call: {clean(text, masked=self._masked)}")
+        return self._gone() if self._over.is_set() else self._refused(error)
+
     def _gone(self) -> StepError:
-        why = f": {self.why}" if self.why else ""
-        message = f"MCP server {self.name!r} ended during the call{why}"
-        hint = "whether the call had an effect is not known; the next call starts the server again"
-        return Gone(Diagnostic("mcp.gone", message, hint=hint))
+        why = f": {self._masked(self.why)}" if self.why else ""
+        return self._unknown(
+            f"ended during the call{why}", "; the next call starts the server again"
+        )
+
+    def _unknown(self, what: str, then: str = "") -> StepError:
+        hint = f"whether the call had an effect is not known{then}"
+        return Gone(Diagnostic("mcp.gone", f"MCP server {self.name!r} {what}", hint=hint))
 
     def _refused(self, error: Exception) -> StepError:
         text = (

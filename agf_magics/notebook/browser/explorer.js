@@ -262,8 +262,7 @@ class Explorer {
     // Another run will be shown here: the error of the one before is no longer the end of the cell. The end of the next one may come
     // before the answer.
     const detail = name === "resume" || name === "rerun" ? this.tell("agf-continued", { how: name, was: this.state.last.status }) : {};
-    if (name === "rerun") given.cells = this.cells();
-    try { await this.state.request(name, given); } catch (error) {
+    try { await this.state.request(name, { ...given, cells: detail.how && this.cells() }); } catch (error) {
       detail.undo?.();
       this.inform(error.message);
     }

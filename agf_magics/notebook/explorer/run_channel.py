@@ -35,7 +35,7 @@ from ...text.diagnostics import DefinitionError
 from ..config import has_notices
 from ..output.front_end import in_frames, page
 from ..output.output import Bundle, accompany
-from .edited_cells import refuse_edited
+from .edited_cells import refuse_edited, refuse_edited_functions
 from .open_call import open_call
 from .open_views import Answers, open_explorer
 from .replies import MOST_WHY
@@ -242,6 +242,10 @@ class Channel(Answers):
             refuse_edited(run, arguments.get("cells"), default())
             self.follow(lambda: rerun_from(run, str(arguments.get("step")), options=options))
 
+        def resume(arguments: Json) -> None:
+            refuse_edited_functions(run, arguments.get("cells"), default())
+            self.follow(lambda: resume_run(run.run_id, options=options))
+
         def opened(arguments: Json) -> Json:
             step = str(arguments.get("step"))
             return open_call(get_ipython(), default(), run.run_id, step)._asdict()
@@ -251,7 +255,7 @@ class Channel(Answers):
             **cancel,
             "start": lambda _: self.start(),
             "answer": self._answer_question,
-            "resume": lambda _: self.follow(lambda: resume_run(run.run_id, options=options)),
+            "resume": resume,
             "rerun": rerun,
             "open": opened,
         }

@@ -121,6 +121,12 @@ def cell_id(shell: Any) -> str | None:
     return cell
 
 
+def cell_text(shell: Any) -> str | None:
+    """The text of the running cell, as the front end sent it."""
+    text = _request(shell).get("content", {}).get("code")
+    return text if isinstance(text, str) else None
+
+
 def _request(shell: Any) -> dict[str, Any]:
     """The message that the kernel answers now; empty without a kernel."""
     if getattr(shell, "kernel", None) is None:
