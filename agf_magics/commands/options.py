@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ..limits.limits import DOLLARS, LIMITS, SECONDS
-from .line import Option
+from .line import Option, ParsedLine
+from .words import line_error
 
 SET = Option(
     "--set",
@@ -95,6 +96,16 @@ REPLAY = Option(
 
 FOR_RUNS = (SET, INPUT, OUT, DRY, *FOR_LIMITS, REUSE, ON, REPLAY)
 """The options of every run in a notebook."""
+
+
+def refuse_without_run(parsed: ParsedLine) -> None:
+    """Raise DefinitionError if the line of a cell that defines a flow has an option of a run and no
+    ``--run``."""
+    for option in () if "--run" in parsed else FOR_RUNS:
+        if option.flag in parsed:
+            message = f"{option.flag} needs --run: this cell only defines a flow"
+            raise line_error("needs-run", message, parsed.words(option.flag)[0], "add --run")
+
 
 TIMES = ("1h", "1d", "7d", "00:00")
 """The times that completion offers for ``--since`` and ``--before``."""

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from ..catalog import Registry
 from ..commands.line import ParsedLine, read
 from ..commands.magics import COMMANDS
+from ..commands.options import refuse_without_run
 from ..languages.ours import OURS
 from ..lifecycle.definitions.checking import WrittenText, problems_in, read_written
 from ..pictures.plain import line, plain
@@ -80,6 +81,8 @@ class ReadText(NamedTuple):
     """Whether the cell is run at once and registers nothing."""
     input_names: Collection[str] | None = ()
     """The names of the input that the line gives; None if only the kernel knows them."""
+    runs: bool = False
+    """Whether the cell runs its flow."""
 
 
 def problems_of(cell: str, registry: Registry) -> list[Problem]:
@@ -108,6 +111,7 @@ def read_cell(cell: str) -> ReadText | None:
     language = "pipeline" if is_run else magic["name"]
     name = None
     input_names = None
+    runs = False
     written = WrittenText()
     try:
         parsed = read(COMMANDS[magic["name"]], cell[magic.end() + 1 : end])
@@ -119,14 +123,19 @@ def read_cell(cell: str) -> ReadText | None:
             on_line = None if is_run or "--planner" in parsed else parsed.word("NAME")
             name = on_line.text if on_line is not None else None
             input_names = _input_names(parsed)
+            runs = is_run or "--run" in parsed
+            if not runs:
+                refuse_without_run(parsed)
     except AgfError as error:
         for problem in error.diagnostics:
             if problem.span and problem.span.source is not source:
                 places[id(problem.span.source)] = start
                 sources.append(problem.span.source)
-        written = WrittenText(problems=tuple(error.diagnostics), is_refused=True)
+        written = written._replace(
+            problems=(*error.diagnostics, *written.problems), is_refused=True
+        )
     body = (written, places, tuple(sources))
-    return ReadText(cell, language, start, end, end + 1, *body, name, is_run, input_names)
+    return ReadText(cell, language, start, end, end + 1, *body, name, is_run, input_names, runs)
 
 
 def read_file_text(text: str, language: str, name: str) -> ReadText:
@@ -138,7 +147,9 @@ def read_file_text(text: str, language: str, name: str) -> ReadText:
 
 def places_of(read: ReadText, registry: Registry) -> list[PlacedProblem]:
     """The errors and warnings of a read text, at their places."""
-    problems = problems_in(read.written, registry, name=read.name, given=read.input_names)
+    problems = problems_in(
+        read.written, registry, name=read.name, given=read.input_names, runs=read.runs
+    )
     placed = (_place(problem, read) for problem in problems if problem.severity != "note")
     return list(islice(filter(None, placed), MOST_PROBLEMS))
 
@@ -170,7 +181,7 @@ def _written(parsed: ParsedLine, source: Source, language: str, is_run: bool) ->
 
 def _input_names(parsed: ParsedLine) -> list[str] | None:
     """The value of `ReadText.input_names`."""
-    if "--input" in parsed:
+    if "--input" in parsed or "--over" in parsed:
         return None
     return [word.text.partition("=")[0] for word in parsed.words("--set")]
 

@@ -61,7 +61,7 @@ def output_of(step: Step) -> str:
 
 
 def short_path(name: str) -> str:
-    """A path of a plan without its root: ``usd`` for ``†state.usd``."""
+    """A path of a plan without its root: ``usd`` for ``$state.usd``."""
     return _ROOT.sub("", name)
 
 
@@ -138,5 +138,5 @@ def _without_prefix(
 
 _NUMBERED = re.compile(r"\d+|.*\[\d+\]")
 """The id of a part that has no name of its own."""
-_ROOT = re.compile(r"^†?(?:input|state|output)\.")
+_ROOT = re.compile(r"^[†$]?(?:input|state|output)\.")
 """The root of a path of a plan."""

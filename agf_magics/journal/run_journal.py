@@ -23,6 +23,7 @@ from ..text.diagnostics import StepError
 from ..values.unread import Unread
 from ..values.value import Value
 from .calls.call_rows import CallRows
+from .calls.earlier_effects import EarlierEffects
 from .calls.large_results import LargeResults
 from .calls.reuse import Reuse, ReusedResult
 from .calls.started_call import Outcome, StartedCall
@@ -94,6 +95,9 @@ class Journal:
         the part as long as the run."""
         self.reuse: Reuse | None = None
         """The results of another run; None: the run reuses none."""
+        self.effects: EarlierEffects | None = None
+        """The calls with an effect that another run made for the rows that this run retries; None: it
+        retries none."""
         self.broken: JournalError | None = None
         """The error after which nothing is journaled; None: there was none."""
         self.summary: Callable[[], Any] = lambda: None
@@ -103,6 +107,8 @@ class Journal:
         (None: it is not known), and the number of dropped elements."""
         self.running: dict[CallKey, StartedCall] = {}
         """The calls that the loop of the run waits for, for views that show their arguments."""
+        self._effects_inside = set[CallKey]()
+        """The calls whose functions have called a tool with an effect."""
         self._lost = 0
         """The number of calls whose rows could not be written."""
         self._began = time.monotonic()
@@ -268,6 +274,8 @@ class Journal:
         """Write the value of a call, or its failure; `durable` waits for the result. ``secret``:
         whether the value is a secret. ``alone``: whether no other call of the run can end at the same
         time, so that the row does not wait for other rows; default False for both."""
+        if call.key in self._effects_inside:
+            call = call._replace(is_effect=True)
         has_objects = call.objects is not None or call.late is not None
         if self.out.is_holding and has_objects:
             return self.storing.in_turn(self._write_in_turn(call, value, error, secret, alone))
@@ -326,6 +334,8 @@ class Journal:
         """The result of an identical call in another run; None: there is none, and the call must be
         made. ``reads``: whether a large result is read now; default True; False: later, if
         possible."""
+        if call.is_effect and self.effects is not None:
+            return self.effects.take(call)
         if self.reuse is None:
             return None
         cannot_store = self.rows.results is None or not self.is_open
@@ -339,6 +349,8 @@ class Journal:
         row is durable before all later rows."""
         value = result.value
         call = call._replace(digest=result.digest)
+        if call.is_effect:  # without its start, a resumed run would not believe the result
+            self._later(*self.rows.mark("begun", call.key), self.lose)
         if type(value) is LateValue:
             return self._write_reused_later(call, value)
         if result.data is not None and self.rows.results is not None and self.is_open:
@@ -421,6 +433,25 @@ class Journal:
         run would make it again without a question."""
         await self.durable(self._write(*self.rows.mark("begun", call.key)), lost=0)
         self._check_written()
+        if not call.is_effect:
+            self._effects_inside.add(call.key)
+
+    def start_effect_inside(self, key: CallKey) -> None:
+        """Write that the function of a call is about to call a tool with an effect, and wait on its
+        thread until that is durable. Raises as `start_effect`."""
+        if key in self._effects_inside:
+            return
+        if self.is_open:
+            # Before rows that are held, because nobody can wait for them here.
+            statement, row = self.rows.mark("begun", key)
+            self.store.writer.later(statement, (row,), self._break)
+            self.store.flush()
+        self._check_written()
+        self._effects_inside.add(key)
+
+    def had_effect(self, key: CallKey) -> bool:
+        """Whether the function of a call has called a tool with an effect."""
+        return key in self._effects_inside
 
     def _check_written(self) -> None:
         if (why := self.why_unwritten) is not None:

@@ -79,6 +79,8 @@ class OverTerms(NamedTuple):
     names: Sequence[int] | None = None
     """The numbers by which a person knows these rows, if the table is a part of an earlier
     table."""
+    retried: str | None = None
+    """The id of the run in which these rows failed; None: the rows are no part of another run."""
 
     def number_of(self, element: int) -> int:
         """The number by which a person knows the row of an element. The repetitions of a row are

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from ..catalog import Registry
 from ..commands import magics
 from ..commands.line import ParsedLine, check_known
-from ..commands.options import FOR_RUNS
+from ..commands.options import refuse_without_run
 from ..commands.output_files import write_file
 from ..commands.values import (
     Variables,
@@ -237,10 +237,8 @@ class Notebook:
     def request(self, parsed: ParsedLine, runs: bool = False) -> RunRequest:
         """The run options of the line. ``runs``: whether the magic runs a flow without
         ``--run``."""
-        for option in () if runs or "--run" in parsed else FOR_RUNS:
-            if option.flag in parsed:
-                message = f"{option.flag} needs --run: this cell only defines a flow"
-                raise line_error("needs-run", message, parsed.words(option.flag)[0], "add --run")
+        if not runs:
+            refuse_without_run(parsed)
         print_problems(warn_about_names(parsed, self.names))
         is_dry = "--dry" in parsed
         options = RunOptions(

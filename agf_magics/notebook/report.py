@@ -37,7 +37,7 @@ from ..pictures.pages.updates import Updates, describe_tree
 from ..pictures.pages.wire import ColumnRow, DroppedRow, StepRow, TableRow
 from ..pictures.plain import html, line, plain
 from ..pictures.row_words import does, listed, shown_name
-from ..pictures.text_tables import drop_empty_columns, table_html
+from ..pictures.text_tables import table_html
 from ..pictures.values import shown_html
 from ..text.diagnostics import AgfError
 from ..text.replaced_file import replaced_file
@@ -383,14 +383,23 @@ def _plain_page(run: AnyRun, answers: ReportAnswers, most: int) -> Iterator[str]
 def _table(pages: Sequence[Json]) -> Iterator[str]:
     """The rows of all pages in one table."""
     rows = dict[int, dict[tuple[str, str], str]]()
+    looks = dict[tuple[str, str], str]()
     for page in pages:
-        for place, _, texts, label in map(TableRow._make, page["rows"]):
-            (first, *others) = zip(map(ColumnRow._make, page["columns"]), texts, strict=True)
-            rows[place] = dict([first, (("", LABEL), label), *others])
-    columns = dict.fromkeys(column for row in rows.values() for column in row)
-    cells = (tuple(row.get(column, "") for column in columns) for _, row in sorted(rows.items()))
-    shown = drop_empty_columns(tuple(text for _, text in columns), tuple(cells))
-    yield f"<h2>Rows</h2>{table_html(*shown, is_whole=True)}"
+        if not page["rows"]:
+            continue
+        first, *others = map(ColumnRow._make, page["columns"])
+        columns = [first, ColumnRow("", LABEL, ""), *others]
+        for column in columns:
+            looks[column[:2]] = looks.get(column[:2]) or column.look
+        for place, _, (number, *texts), label in map(TableRow._make, page["rows"]):
+            keys = (column[:2] for column in columns)
+            rows[place] = dict(zip(keys, (number, label, *texts), strict=True))
+    # A column that no row fills is left out.
+    filled = [column for column in looks if any(row.get(column) for row in rows.values())]
+    cells = (tuple(row.get(column, "") for column in filled) for _, row in sorted(rows.items()))
+    names = tuple(text for _, text in filled)
+    shown_looks = [looks[column] for column in filled]
+    yield f"<h2>Rows</h2>{table_html(names, tuple(cells), is_whole=True, looks=shown_looks)}"
     for note in dict.fromkeys(page["note"] for page in pages):
         yield f"<p>{html(note)}</p>"
 
@@ -416,7 +425,7 @@ def _picture(run: AnyRun) -> str:
 
 
 def _step(row: Row, answers: ReportAnswers) -> Iterator[str]:
-    """A step with its facts, its values, and its conversation or its calls."""
+    """A step: what came of it, its conversation or its calls, and what went in, as in the explorer."""
     facts = answers.ask("step", step=row.id)
     kind = look.kind(row.word)
     title = [line(shown_name(row), 200), line(does(row), 200), line(row.id, 200)]
@@ -431,19 +440,20 @@ def _step(row: Row, answers: ReportAnswers) -> Iterator[str]:
     summary = " · ".join(filter(None, parts))
     yield f'<p class="dim">{html(summary)}</p>' if summary else ""
     yield _error(facts)
-    yield from _titled(facts, "input", "output", level="h4")
-    if "printed" in facts:
-        yield f"<h4>Printed</h4><pre>{html(facts['printed'])}</pre>"
-    if "attempts" in facts:
-        yield f"<h4>Attempts</h4>{_calls(facts['attempts'])}"
+    yield from _titled(facts, "output", level="h4")
     if facts["session"] and (session := answers.ask("session", step=row.id)) is not None:
         yield "<h4>Conversation</h4>"
         yield from map(message_html, session["messages"])
         for numbers, *_ in session["sessions"]:
             if numbers != session["index"]:
                 answers.ask("session", step=row.id, index=numbers)
-    elif facts["many"] and not facts.get("note"):
+    if "printed" in facts:
+        yield f"<h4>Printed</h4><pre>{html(facts['printed'])}</pre>"
+    if "attempts" in facts:
+        yield f"<h4>Attempts</h4>{_calls(facts['attempts'])}"
+    if facts["many"] and not facts["session"] and not facts.get("note"):
         yield from _calls_of_step(row, answers.calls(row.id))
+    yield from _titled(facts, "input", level="h4")
 
 
 def _calls_of_step(row: Row, pages: Sequence[Json]) -> Iterator[str]:

@@ -77,5 +77,31 @@ def money(dollars: Decimal) -> str:
     return f"≈ ${dollars:,.{min(digits, 12)}f}"
 
 
+UNKNOWN = "unknown"
+"""The cost of models of which no price is known."""
+
+
+def cost_text(known: Decimal, replies: int, unpriced: int) -> str:
+    """What models cost, as far as their prices are known. ``known``: US dollars for the replies with a
+    known price. ``unpriced``: how many of the ``replies`` have none.
+
+    >>> [cost_text(Decimal("0.5"), 2, unpriced) for unpriced in (0, 1, 2)]
+    ['≈ $0.50', 'at least ≈ $0.50', 'unknown']
+    """
+    if not unpriced:
+        return money(known)
+    return UNKNOWN if unpriced == replies else f"at least {money(known)}"
+
+
+def cost_words(known: Decimal, replies: int, unpriced: int) -> str:
+    """`cost_text` beside other facts, where no heading says what is unknown.
+
+    >>> cost_words(Decimal(0), 1, 1)
+    'cost unknown'
+    """
+    text = cost_text(known, replies, unpriced)
+    return f"cost {text}" if text == UNKNOWN else text
+
+
 def moment(when: datetime) -> str:
     return f"{when:%Y-%m-%d %H:%M:%S}"

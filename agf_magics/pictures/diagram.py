@@ -21,7 +21,7 @@ from .layout.graphviz import NoPicture, needs
 from .layout.svg import States, described, margin, paint, tooltip
 from .mermaid import mermaid
 from .outline import outline, outline_html
-from .plain import html, not_saved, untypeset
+from .plain import html, lines_html, not_saved, untypeset
 from .row_words import corner_of, numbers_of, taken_edges, tallies, tool_corners
 from .scene.builder import scene
 from .scene.called_flows import called_flows
@@ -72,7 +72,9 @@ class Diagram:
         self.progress = progress
         self._direction = direction
         called = called_flows(flow, callees or {}, MOST_OPENED)
-        self._scene = scene(flow, (), called.closed, called.opened, called.offered)
+        self._scene = scene(
+            flow, (), called.closed, called.opened, called.offered, called.answering
+        )
 
     def to_dot(self) -> str:
         """The picture as graphviz text, for any graphviz tool."""
@@ -162,7 +164,7 @@ class Diagram:
             text = shown["text/plain"]
             # A quarter of the room: the text is saved twice, and escapes make it longer in HTML.
             cut = f"{text[: SAVED_PICTURE // 4]}…" if len(text) > SAVED_PICTURE // 4 else text
-            page = f"<pre>{html(cut)}</pre>{not_saved('the picture', size, code)}"
+            page = lines_html(html(cut)) + not_saved("the picture", size, code)
             shown = {"text/html": untypeset(page), "text/plain": cut}
         return shown
 

@@ -10,10 +10,10 @@ from typing import Any, Final
 from ..values.extent import CONTAINERS
 from ..values.tables.first_rows import frame_size
 from ..values.value import Value, equal
-from .plain import html, line, plain
+from .plain import html, line, lines_html, plain
 from .text_tables import wide
 from .value_line import value_line
-from .values import value_text
+from .values import value_among, value_text
 
 MISSING: Final[Any] = object()
 """Stands for the part that one of the two values does not have."""
@@ -92,8 +92,9 @@ def _below(path: str, key: object) -> str:
     return f"{path}[{line(repr(key), _WIDE)}]"
 
 
-def shorten_pair(first: Value, other: Value) -> tuple[str, str]:
-    """Both values as short texts. Long texts begin shortly before their first difference.
+def shorten_pair(first: Value, other: Value, is_exact: bool = True) -> tuple[str, str]:
+    """Both values as short texts. Long texts begin shortly before their first difference. ``is_exact``:
+    False for values that are not compared, whose numbers are rounded as in any other table.
 
     >>> shorten_pair("3", 3)
     ('"3"', '3')
@@ -101,7 +102,7 @@ def shorten_pair(first: Value, other: Value) -> tuple[str, str]:
     ('["Zürich"]', '{city: "Bern"}')
     """
     if not (type(first) is type(other) is str):
-        return _short(first), _short(other)
+        return _short(first, is_exact=is_exact), _short(other, is_exact=is_exact)
     # The length of the common beginning, by bisection: Python compares slices fast, in C.
     same = 0
     end = min(len(first), len(other))
@@ -116,14 +117,14 @@ def shorten_pair(first: Value, other: Value) -> tuple[str, str]:
     return _short(first, start), _short(other, start)
 
 
-def _short(value: Value, start: int = 0) -> str:
+def _short(value: Value, start: int = 0, is_exact: bool = True) -> str:
     if type(value) is str:
         return f'{"…" if start else ""}"{line(value[start : start + 4 * _WIDE], _WIDE)}"'
     if type(value) is dict and value:
         return f"{{{value_line(value, _WIDE - 2)}}}"
     if type(value) is list:
         return value_line(value, _WIDE)
-    return line(value_text(value, is_exact=True), _WIDE)
+    return line(value_text(value, is_exact=True) if is_exact else value_among(value), _WIDE)
 
 
 def text_difference(title: str, first: str | None, other: str | None) -> str:
@@ -201,7 +202,7 @@ def diff_html(text: str) -> str:
     lines, more = _shown(text)
     inside = "".join(_line_html(text_line) for text_line in lines)
     style = "margin:0;background:none;line-height:1.4;white-space:pre;color:inherit"
-    return wide(f'<pre style="{style}">{inside}</pre>') + (f"<p>{html(more)}</p>" if more else "")
+    return wide(lines_html(inside, style)) + (f"<p>{html(more)}</p>" if more else "")
 
 
 TINTS = {"+": "rgba(46,160,67,0.22)", "-": "rgba(248,81,73,0.22)"}

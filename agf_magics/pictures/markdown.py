@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from .plain import html
+from .plain import html, lines_html
 
 _MOST_DEEP = 4
 """Levels of lists and quotes in each other; deeper ones stay text."""
@@ -122,7 +122,7 @@ def _code(lines: Sequence[str], fence: re.Match[str]) -> str:
     behind = fence[2].strip()
     code = [*([behind] if " " in behind else []), *(lines[1:-1] if is_closed else lines[1:])]
     shown = html("\n".join(code))
-    return f'<pre style="margin:4px 0;white-space:pre-wrap">{shown}</pre>'
+    return lines_html(shown, "margin:8px 0;white-space:pre-wrap")
 
 
 def _is_table(lines: Sequence[str], at: int) -> bool:

@@ -16,7 +16,7 @@ from ..flow.steps import Branches, Choose, Repeat, Sequence, children, every
 from ..text.columns import cells
 from . import theme as look
 from .amounts import counted
-from .plain import html, line, padded
+from .plain import html, line, lines_html, padded
 from .row_words import Tally, count_words, numbers_of, state_words, taken_edges, tallies
 from .scene.cycles import condition_of
 from .scene.data_flow import DataFlow
@@ -82,7 +82,7 @@ def _details(title: str, inside: str) -> str:
 
 def _pre(lines: Iterable[tuple[int, str]]) -> str:
     text = "\n".join(text for _, text in lines)
-    return f'<pre style="margin:0;white-space:pre-wrap">{html(text)}</pre>'
+    return lines_html(html(text), "margin:0;white-space:pre-wrap")
 
 
 def _lines(flow: Flow, progress: Progress | None) -> list[tuple[int, str]]:

@@ -67,6 +67,15 @@ def details(title: str, inside: str, is_open: bool = False) -> str:
     return f"<details{opened}><summary>{title}</summary>{inside}</details>"
 
 
+def lines_html(inside: str, style: str = "margin:0", name: str = "") -> str:
+    """Lines of HTML whose columns stay. ``style``: more of their style. ``name``: their class.
+
+    nbconvert has a proportional font for ``<pre>``, which moves the carets below a line.
+    """
+    named = f' class="{name}"' if name else ""
+    return f'<pre{named} style="{style};font-family:monospace">{inside}</pre>'
+
+
 def padded(text: str, width: int) -> str:
     """``text`` filled with blanks to ``width`` cells."""
     return text + " " * (width - cells(text))

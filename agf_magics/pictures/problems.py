@@ -8,7 +8,7 @@ from ..text.columns import wrap
 from ..text.diagnostics import AgfError, Diagnostic
 from ..text.raised import is_a, kind_of, text_of
 from .amounts import counted
-from .plain import details, html, plain
+from .plain import details, html, lines_html, plain
 
 WIDE = 78
 """Columns of a message: JupyterLab shows about 90 when the file browser is open."""
@@ -109,6 +109,4 @@ def _finding_html(severity: str, text: str) -> str:
     head = (
         f"<strong>{_MARKS[severity]} {severity}:</strong>{html(first.removeprefix(f'{severity}:'))}"
     )
-    # nbconvert has a proportional font for <pre>, which moves the carets.
-    inside = "\n".join([head, *map(html, rest)])
-    return f'<pre style="{style};font-family:monospace">{inside}</pre>'
+    return lines_html("\n".join([head, *map(html, rest)]), style)

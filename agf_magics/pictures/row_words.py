@@ -15,7 +15,7 @@ from ..flow.progress.turns import Turn, Turns
 from ..flow.session_tools import tool_id
 from ..flow.step_names import callee_name, only_call
 from ..flow.steps import Each, Fold, Invoke
-from .amounts import counted, duration, money
+from .amounts import cost_words, counted, duration
 from .plain import line, plain
 from .theme import STATES, State, state
 
@@ -200,7 +200,8 @@ def outer_fans(progress: Progress, tallied: Mapping[Key, Tally]) -> list[tuple[R
 
 def pace(row: Row, tally: Tally | None, now: float) -> str:
     """How fast the elements of a running fan-out end, and in how many seconds the last one ends:
-    ``120/s, 7 s left``. ``now``: the time on the clock of the events."""
+    ``120/s, 7 s left``, or ``one per 2.0 s``, which is no time of a call: several run at a time.
+    ``now``: the time on the clock of the events."""
     if tally is None or row.when is None or not row.running:
         return ""
     # Results that are reused from another run took no time in this run.
@@ -210,7 +211,7 @@ def pace(row: Row, tally: Tally | None, now: float) -> str:
     if ended_here < FEW or seconds < SOON or not remaining:
         return ""
     per_element = seconds / ended_here
-    speed = f"{1 / per_element:,.0f}/s" if per_element < 0.5 else f"{duration(per_element)} each"
+    speed = f"{1 / per_element:,.0f}/s" if per_element < 0.5 else f"one per {duration(per_element)}"
     return f"{speed}, {duration(max(1.0, remaining * per_element))} left"
 
 
@@ -414,10 +415,11 @@ def on_workers(row: Row) -> str:
 def spent(row: Row) -> tuple[str, ...]:
     """The tokens and the cost of the models that a step asked. Empty for the requests of a session: the
     row of the session has them."""
-    if row.usage is None or (turns_of(row) is not None and not row.many):
+    used = row.usage
+    if used is None or (turns_of(row) is not None and not row.many):
         return ()
-    cost = (money(row.usage.cost),) if row.usage.cost is not None else ()
-    return (counted(row.usage.tokens, "token"), *cost)
+    cost = cost_words(used.known_cost, used.requests, used.unpriced)
+    return counted(used.tokens, "token"), cost
 
 
 def tails(row: Row) -> tuple[str, ...]:

@@ -5,15 +5,13 @@ explorer.
 beginning of a text), which the explorer gets as it is; `shown_html` and `_text` write it as HTML and text.
 Objects are not asked for their ``repr`` or their own HTML, which may run any code and write any
 markup. The exceptions are classes of a few libraries, recognized by the exact class: figures and
-images, as PNG, and data frames, whose HTML the explorer shows only in a frame without scripts and
-without connections.
+images, as PNG, and data frames, which are tables of their first rows, as in the previews of a journal.
 """
 
 from __future__ import annotations
 
 import base64
 import io
-import re
 import sys
 from collections.abc import Callable
 from itertools import islice
@@ -25,18 +23,18 @@ from ..journal.codec.encoding import OPAQUE, preview, without_mark
 from ..text.giving_up import note_given_up
 from ..text.length import ATOMS
 from ..values.opaque import describe_array, describe_scalar, fields_of
-from ..values.tables.first_rows import FrameSize, frame_size, is_frame
+from ..values.tables.first_rows import FrameSize, column_types, frame_size, is_frame
 from ..values.unread import Unread
 from ..values.value import Value
 from .amounts import counted, number, size
 from .markdown import markdown_html
-from .plain import details, html, line, plain
-from .text_tables import WRAP, table_html, table_text
+from .plain import details, html, line, lines_html, plain
+from .text_tables import INDEX, WRAP, look_of, table_html, table_text
 
 MOST_BRIEF = 40
 """The most characters of a value beside its name."""
 MOST_TEXT = 4_000
-"""The most characters of a value that is a text, and of a data frame as text."""
+"""The most characters of a value that is a text."""
 MOST_CHARACTERS = 50_000
 """The most characters of all texts inside a value together, beside the line of each."""
 LONGEST_AMONG = 200
@@ -53,10 +51,6 @@ MOST_PICTURE = 2_000_000
 """Bytes of a PNG that is embedded in a page; a larger picture is only named."""
 MOST_PICTURES = 12
 """Pictures in one value; their PNG bytes together have at most MOST_PICTURE bytes."""
-MOST_FRAME_ROWS = 10
-"""The most rows of a data frame."""
-MOST_FRAME = 100_000
-"""The most characters of the HTML of a data frame."""
 PNG = b"\x89PNG\r\n\x1a\n"
 PIXELS = 640
 """The greatest width and height of a picture in a value, in pixels."""
@@ -68,9 +62,9 @@ Mask = Callable[[Value], Value]
 Shown = dict[str, Any]
 """A value as JSON: its ``kind`` and, by it, ``text`` (and ``block``: it has several lines; ``more``:
 how many lines it has after these; ``all``: the text of which it is a line; ``whole``: the number that
-was rounded; ``markdown``: a model wrote it); of a ``group`` or a ``grid`` the title, the first parts or
-rows and how many more there are; of a ``frame``, a data frame, the own HTML and text of its first rows and
-columns, and how many more there are; of a ``png`` its data."""
+was rounded; ``markdown``: a model wrote it); of a ``group`` or a ``grid``, a table, the title, the first
+parts or rows and how many more there are, and of a ``grid`` the ``looks`` of its columns, their ``types``
+as far as they are known, and whether it ``is_frame``, a data frame; of a ``png`` its data."""
 
 
 def value_json(
@@ -199,10 +193,10 @@ class _Builder:
             return self.text(value)
         if kind is float:
             return _number(value, self.is_exact or depth == 0)
-        shown = _frame(value) or self.picture(value)
-        if shown is None and is_frame(value):  # of a class without HTML
-            return self.one(self.mask(preview(value)), depth)
-        return shown or _words(_scalar(value))
+        if is_frame(value):
+            shown = self.one(self.mask(preview(value)), depth)
+            return {**shown, "types": column_types(value)} if shown["kind"] == "grid" else shown
+        return self.picture(value) or _words(_scalar(value))
 
     def text(self, value: str) -> Shown:
         """A text among other values: its beginning in one line, and ``all`` of it if it has more."""
@@ -308,10 +302,26 @@ def _grid(
         "title": counted(count, "row") if frame is None else _frame_title(frame),
         "columns": tuple(line(key, 60) for key in kept),
         "rows": cells_of,
+        "looks": _looks(first, columns, frame)[: len(kept)],
+        "is_frame": frame is not None,
         "more": _left_out(
             count - len(first), len(columns) - len(kept) + (frame.columns_left if frame else 0)
         ),
     }
+
+
+def _looks(rows: list[Value], columns: list[str], frame: FrameSize | None) -> tuple[str, ...]:
+    """The looks of the columns of a table. The first columns of a frame may be its index."""
+    index = 0
+    if frame is not None:
+        width = 1 if frame.columns is None else frame.columns
+        index = len(columns) + frame.columns_left - width
+    looks = ((INDEX * (place < index), _look(rows, name)) for place, name in enumerate(columns))
+    return tuple(" ".join(filter(None, words)) for words in looks)
+
+
+def _look(rows: list[Value], column: str) -> str:
+    return look_of(row.get(column) for row in rows)
 
 
 def _frame_title(size: FrameSize) -> str:
@@ -327,28 +337,6 @@ def _left_out(rows: int, columns: int) -> str:
 
 def _cell(value: Value, is_exact: bool) -> str:
     return line(value, 80) if type(value) is str else _scalar(value, is_exact)
-
-
-def _frame(value: Value) -> Shown | None:
-    """The first rows of a data frame of pandas or polars; None for any other value."""
-    kind = type(value)
-    for library in ("pandas", "polars"):
-        # The exact class: a subclass may write any HTML.
-        if kind is not getattr(sys.modules.get(library), "DataFrame", None):
-            continue
-        count, columns = value.shape
-        title = _frame_title(FrameSize("DataFrame", count, columns))
-        try:
-            few = value.head(MOST_FRAME_ROWS)
-            few = few.iloc[:, :MOST_COLUMNS] if library == "pandas" else few[:, :MOST_COLUMNS]
-            page = re.sub(r"<style(?>(?:[^<]|<(?!/?style))*)</style>", "", few._repr_html_() or "")
-            shown = {"html": plain(page, MOST_FRAME), "text": plain(str(few), MOST_TEXT)}
-            more = _left_out(count - MOST_FRAME_ROWS, columns - MOST_COLUMNS)
-            return {"kind": "frame", "title": title, **shown, "more": more}
-        except Exception as error:  # a cell may be any object, with any repr
-            note_given_up(__name__, "a table is shown by its name", error, DEBUG)
-            return _words(title)
-    return None
 
 
 def _picture(value: Value) -> tuple[str, Callable[[], bytes]] | None:
@@ -406,8 +394,7 @@ INDENT = "list-style:none;margin:0;padding-left:1.2em"
 
 
 def shown_html(shown: Shown, key: str = "", is_open: bool = False, is_whole: bool = False) -> str:
-    """A shown value as HTML. ``key``: HTML before it. ``is_whole``: all folds are open, and a data frame
-    is text."""
+    """A shown value as HTML. ``key``: HTML before it. ``is_whole``: all folds are open."""
     opened, title = is_open or is_whole, shown.get("title", "")
     match shown["kind"]:
         case "text" if shown.get("markdown"):
@@ -428,15 +415,14 @@ def shown_html(shown: Shown, key: str = "", is_open: bool = False, is_whole: boo
             return details(key + html(title), f'<ul style="{INDENT}">{inside}</ul>', opened)
         case "grid":
             more = f"… {html(shown['more'])}" if shown["more"] else ""
-            return details(
-                key + html(title),
-                table_html(shown["columns"], shown["rows"], is_whole=is_whole) + more,
-                opened,
+            table = table_html(
+                shown["columns"],
+                shown["rows"],
+                is_whole=is_whole,
+                looks=shown["looks"],
+                types=shown.get("types", ()),
             )
-        case "frame":
-            page = f"<pre>{html(shown['text'])}</pre>" if is_whole else shown["html"]
-            more = f"… {html(shown['more'])}" if shown["more"] else ""
-            return details(key + html(title), page + more, opened)
+            return details(key + html(title), table + more, opened)
     return (
         f'{key}<div><img alt="{html(title)}" style="max-width:100%;height:auto" '
         f'src="data:image/png;base64,{shown["data"]}"></div>'
@@ -450,12 +436,12 @@ def _block_html(text: str, more: int, is_whole: bool) -> str:
         rows += 1 + len(lines[rest]) // _ROOM
         rest += 1
     if len(lines) - rest <= _FEW and not more:
-        return f'<pre style="{BLOCK}">{html(text)}</pre>'
+        return lines_html(html(text), BLOCK)
     first, others = (html("\n".join(part)) for part in (lines[:rest], lines[rest:]))
     left = f"<em>… {counted(more, 'more line')} not saved here</em>" if more else ""
-    folded = f'<pre style="{BLOCK}">{others}</pre>{left}'
+    folded = lines_html(others, BLOCK) + left
     title = f"… and {counted(len(lines) - rest + more, 'more line')}"
-    return f'<pre style="{BLOCK}">{first}</pre>' + (
+    return lines_html(first, BLOCK) + (
         details(title, folded) if others else f"<em>{title}, not saved here</em>"
     )
 
@@ -471,10 +457,8 @@ def _text(shown: Shown) -> list[str]:
             return [*lines, *([f"… {shown['more']:,} more"] if shown["more"] else [])]
         case "grid":
             more = [f"… {shown['more']}"] if shown["more"] else []
-            return [*table_text(shown["columns"], shown["rows"]), *more]
-        case "frame":
-            more = [f"… {shown['more']}"] if shown["more"] else []
-            return [shown["title"], *shown["text"].split("\n"), *more]
+            title = [shown["title"]] if shown["is_frame"] else []
+            return [*title, *table_text(shown["columns"], shown["rows"], shown["looks"]), *more]
     more = [f"… and {counted(shown['more'], 'more line')}"] if shown.get("more") else []
     return [*str(shown["text"]).split("\n"), *more]
 
@@ -483,5 +467,5 @@ def _part(key: str | None, part: Shown) -> list[str]:
     lead, lines = "- " if key is None else f"{key}: ", _text(part)
     if part["kind"] == "text" and not part.get("block"):
         return [lead + lines[0]]
-    inside = lines[1:] if part["kind"] == "frame" else lines
+    inside = lines[1:] if part.get("is_frame") else lines
     return [lead + part.get("title", ""), *(f"  {each}" for each in inside)]

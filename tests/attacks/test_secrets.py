@@ -567,3 +567,48 @@ def test_a_default_that_cannot_be_searched_for_hides_no_value(default: Any) -> N
     run = agf.run("{pipeline: p, steps: [{tool: {name: f, args: {q: shown}}}]}", registry=registry)
     assert run.output == "shown"
     assert not state_of(run).secrets.blind
+
+
+ASKED = "steps: [{tool: {name: asks, args: {token: !expr ctx.token}}}]"
+
+
+@pytest.mark.parametrize(
+    "choices", [("yes TOKEN", "no"), ("TOKEN", "TOKEN?"), ("TOKEN", "TOKEN-TOKEN", "no"), ("a", "b")]
+)
+@pytest.mark.parametrize("chosen", [0, 1])
+def test_a_person_chooses_without_seeing_the_secret_in_the_choices(choices: tuple[str, ...], chosen: int) -> None:
+    """Whoever shows the question gets it with masks, and the tool gets the choice that is meant."""
+    token = "zXk9-Secret/V4l+ue"
+    real = [choice.replace("TOKEN", token) for choice in choices]
+    registry, seen = agf.Registry(), list[Any]()
+
+    @agf.tool(secret=["token"], registry=registry)
+    def asks(token: str, call: agf.ToolContext) -> int:
+        return real.index(call.ask_and_wait(f"use {token}?", real))
+
+    def ask(question: agf.Question) -> str:
+        seen.append(question)
+        return question.choices[chosen]
+
+    run = agf.run(f"pipeline: p\n{ASKED}", {"token": token}, registry=registry, ask=ask, on_event=seen.append)
+    assert run.output == chosen
+    assert token not in repr(seen)
+    (question,) = (shown for shown in seen if isinstance(shown, agf.Question))
+    assert len(set(question.choices)) == len(choices)
+
+
+def test_choices_that_masks_make_equal_stay_different() -> None:
+    tokens = ["zXk9-Secret/V4l+ue", "pQ7w+Another/Secr3t"]
+    registry, seen = agf.Registry(), list[Any]()
+
+    @agf.tool(secret=["tokens"], registry=registry)
+    def asks(tokens: list[str], call: agf.ToolContext) -> int:
+        return tokens.index(call.ask_and_wait("which?", tokens))
+
+    def ask(question: agf.Question) -> str:
+        seen.append(question.choices)
+        return question.choices[1]
+
+    text = f"pipeline: p\n{ASKED}".replace("token", "tokens")
+    assert agf.run(text, {"tokens": tokens}, registry=registry, ask=ask).output == 1
+    assert seen == [("•••", "••• (2)")]

@@ -175,15 +175,15 @@ SHOWS = {
     "figure": ".panel img[alt=figure]",
     "image": ".panel img[alt*='256 × 256']",
     "png": ".panel img[alt=PNG]",
-    "frame": ".panel iframe[sandbox=''][title*=DataFrame]",
-    "polars": ".panel iframe[sandbox=''][title*=DataFrame]",
+    "frame": ".panel details:has(> summary:text-is('DataFrame · 2 rows × 2 columns')) td:has-text('<script>')",
+    "polars": ".panel th.number[title=Float64]:has-text('price')",
     "array": ".panel pre:has-text('array')",
     "model": ".panel summary:has-text('Order · 2 fields')",
     "dataclass": ".panel summary:has-text('Point · 2 fields')",
     "nested": ".panel td:has-text('<script>parent.hacked')",
     "evil": ".panel pre:has-text('Evil')",
     "large": ".panel pre:has-text('xxxx')",
-    "several": ".panel li:has(img[alt=PNG]) ~ li iframe[sandbox='']",
+    "several": ".panel li:has(img[alt=PNG]) ~ li td.number:has-text('2.5')",
 }
 
 

@@ -101,12 +101,12 @@ ITS_END = """([panel, text]) => {
         && [...said.querySelectorAll('pre')].every(pre => pre.scrollHeight <= pre.clientHeight + 1);
 }"""
 """Whether the last reply has this text, with its end completely in sight."""
-ITS_RESULT = """panel => {
-    const head = [...panel.querySelectorAll('h4')].find(node => node.textContent === 'Output');
-    const below = panel.getBoundingClientRect().bottom - (head?.getBoundingClientRect().bottom ?? Infinity);
-    return below > 50 && below < 130;
+ITS_PLACE = """panel => {
+    const top = node => node.getBoundingClientRect().top;
+    return top([...panel.querySelectorAll('.said.model')].at(-1)) - top(panel);
 }"""
-"""Whether the heading of the result is in sight, with some of its lines below."""
+"""Where the last reply begins, in pixels from the top of the panel."""
+HAS_RESULT = """panel => [...panel.querySelectorAll('h4')].some(node => node.textContent === 'Output')"""
 PANEL = f"{EXPLORERS}.map(root => root.querySelector('.panel')).find(Boolean)"
 
 
@@ -128,16 +128,17 @@ def test_an_arriving_reply_grows_and_the_view_keeps_its_end_or_its_place(
             shows_end(page, f"fruit {start + 39}")
         page.picture("a long reply that arrives", 1)
         if is_scrolled:  # the user reads an earlier part
-            place = page.page.evaluate(f"() => {PANEL}.scrollTop") - 400
+            place = page.page.evaluate(f"() => ({ITS_PLACE})({PANEL})") + 400
             panel.hover()
             page.page.mouse.wheel(0, -400)
-            page.wait(f"Math.abs({PANEL}.scrollTop - it) < 5", place)
+            page.wait(f"Math.abs(({ITS_PLACE})({PANEL}) - it) < 5", place)
     page.finished()
     panel.locator(".said.model li", has_text="fruit 120").wait_for()
+    page.wait(f"({HAS_RESULT})({PANEL})")  # it is above the reply
     if is_scrolled:
-        page.wait(f"Math.abs({PANEL}.scrollTop - it) < 100", place)
-    else:  # the beginning of the result appears below the reply
-        page.wait(f"({ITS_RESULT})({PANEL})")
+        page.wait(f"Math.abs(({ITS_PLACE})({PANEL}) - it) < 100", place)
+    else:
+        shows_end(page, "fruit 120")
     page.picture(f"a long reply that has arrived-{is_scrolled}", 1)
 
 
@@ -180,6 +181,30 @@ def test_a_reply_is_written_as_markdown_while_it_arrives(opened: Open, lab: Lab)
     assert pages
     assert [text for text in pages if "# Fruit" in text or "**figs" in text or "Fruit" not in text] == []
     assert page.page.evaluate("window.hacked") is None
+
+
+OUT = """async panel => {
+    const place = panel.parentElement, next = panel.nextSibling;
+    panel.remove();
+    while (!panel.textContent.includes('Output')) await new Promise(wait => setTimeout(wait, 50));
+    place.insertBefore(panel, next);
+}"""
+"""Takes the details out of the page until the run has ended, as the end of a cell does for a moment."""
+
+
+def test_a_reply_that_comes_while_its_view_is_moved_is_written_as_markdown(opened: Open, lab: Lab) -> None:
+    if not (lab.folder / "lines").exists():
+        os.mkfifo(lab.folder / "lines")
+    page = opened(SLOW, TALK)
+    page.run_all(wait=False)
+    with (lab.folder / "lines").open("w", buffering=1) as lines:
+        page.open_step(1, "Name many fruits.")
+        page.page.evaluate(f"() => {{ window.agfBack = ({OUT})({PANEL}); }}")
+        lines.write("# Fruit\n")
+    page.page.evaluate("() => window.agfBack")
+    page.finished()
+    page.explorer(1).locator(".said.model .markdown h1", has_text="Fruit").wait_for()
+    page.explorer(1).locator("h4:text-is('Output') ~ .markdown h1", has_text="Fruit").wait_for()
 
 
 ANSWERS = """%load_ext agf_magics

@@ -150,3 +150,77 @@ def test_a_table_that_a_failed_transform_read_is_a_table(opened: Open) -> None:
     assert read.locator("td").all_inner_texts() == ["0", "0.0", "1", "5.0"]
     page.picture("values-table", 1)
     assert not page.errors
+
+
+LARGE = """%load_ext agf_magics
+%config AgfMagics.journal = "runs.sqlite"
+import agf_magics as agf, pandas
+from agf_magics import tool
+
+frame = pandas.DataFrame({"n": range(55), "half": [n / 2 for n in range(55)]})
+frame.index = pandas.Index(range(100, 155), name="key")
+rows = [{"n": n} for n in range(60)]
+
+@tool
+def grow(value: object) -> object:
+    return value.assign(double=value.n * 2)
+
+@tool
+def listed(value: object) -> list:
+    return value.to_dict("records")
+
+@tool
+def text(value: list) -> str:
+    return "line\\n" * 100
+
+@tool
+def length(value: str) -> int:
+    return len(value)
+
+@tool
+def row(n: int, value: object) -> dict:
+    return {"n": n, "text": "row"}
+
+agf.define("pipeline: each\\nsteps: [{tool: {name: row, args: {n: !expr ctx.n, value: !expr ctx.value}}}]")"""
+
+CHAIN = """%%pipeline --run --set value=$frame
+pipeline: chain
+steps:
+- tool: {name: grow, args: {value: !expr ctx.value}, output: grown}
+- tool: {name: listed, args: {value: !expr grown}, output: rows}
+- tool: {name: text, args: {value: !expr rows}, output: lines}
+- tool: {name: length, args: {value: !expr lines}, output: size}"""
+
+BELOW = "node => node.getBoundingClientRect().top - node.closest('.panel').getBoundingClientRect().top"
+"""Pixels from the top of the panel."""
+
+
+def test_what_came_of_a_step_is_in_sight_whatever_went_in(opened: Open) -> None:
+    page = opened(LARGE, CHAIN, "%run_pipeline each --over $rows --set value=$frame")
+    page.run_all()
+    explorer = page.explorer(1)
+    for number, name in enumerate(("grown", "rows", "lines", "size")):
+        explorer.locator(".row").nth(number).click()
+        panel = explorer.locator(f".panel:has(> h3:text-is('{name}'))")
+        panel.locator("h4:text-is('Input')").wait_for()
+        assert panel.locator("h4").first.inner_text() == "Output"
+        assert panel.locator("h4").first.evaluate(BELOW) < 130
+    # A frame is the same table as input and as output.
+    explorer.locator(".row").first.click()
+    explorer.locator(".panel:has(> h3:text-is('grown')) h4:text-is('Input')").wait_for()
+    tables = explorer.locator(".panel table")
+    for table in (tables.first, tables.last):
+        assert table.locator("tbody tr").first.locator("td").all_inner_texts()[:3] == ["100", "0", "0.0"]
+        assert table.locator("td.index").count() == table.locator("tbody tr").count() == 20
+        assert table.locator("th.number").all_inner_texts()[:3] == ["key", "n", "half"]
+    page.picture("frames", 1)
+    # The calls of a row that is opened are in sight, although the step has tables, too.
+    explorer = page.explorer(2)
+    explorer.locator("table.rows tbody tr button:text-is('40')").click()
+    explorer.locator(".panel b:text-is('#40')").wait_for()
+    called = explorer.locator(".panel td:has-text('n: 40, text')")
+    called.wait_for()
+    height = explorer.locator(".panel").evaluate("node => node.clientHeight")
+    assert 0 < called.evaluate(BELOW) < height - 40
+    page.picture("frames-row", 2)
+    assert not page.errors

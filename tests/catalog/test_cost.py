@@ -18,6 +18,7 @@ from agf_magics.flow.progress import events as ev
 from agf_magics.flow.progress.usage import cost_of
 from agf_magics.lifecycle.past.past_run import find_past_run
 from agf_magics.pictures.pages.parts import progress_text
+from agf_magics.pictures.pages.run_list import RUN_COLUMNS
 from agf_magics.pictures.pages.run_page import run_html
 from notebooks.scripted_server import Answer, ScriptedServer, Stream, calls
 from tests.engine import kept
@@ -139,6 +140,25 @@ def test_a_model_without_a_known_price_has_no_figure_and_never_zero(registry: ag
     assert "$" not in progress_text(ended.progress, now=0)
 
 
+def test_each_view_says_that_a_price_is_unknown(registry: agf.Registry, tmp_path: Path) -> None:
+    from agf_magics.notebook.display.run_comparison import compare_runs
+
+    registry.choose(FunctionModel(lambda messages, info: ModelResponse(parts=[TextPart("7")])))
+    with kept.journal_in(tmp_path):
+        ended, over = run(registry), agf.run(ASK, over=[{"n": 1}], registry=registry)
+        plain = run(registry, "{pipeline: p, steps: [{transform: {value: '1'}}]}")
+        head, row, *_ = progress_text(ended.progress, now=0).split("\n")
+        assert (head.count("cost unknown"), row.count("cost unknown")) == (1, 1)
+        assert run_html(ended).count("cost unknown") == 2
+        costs = {line.run_id: RUN_COLUMNS["cost"](line) for line in agf.runs()}
+        assert costs == {ended.run_id: "unknown", over.run_id: "unknown", plain.run_id: ""}
+        assert over.table[0]["cost"] is None
+        assert [row["cost"] for row in over.table.shown_at([0])] == ["unknown"]
+        (step,) = compare_runs({"runs": [ended.run_id, ended.run_id]})["steps"]
+        assert (step.cost, step.other_cost) == ("cost unknown", "cost unknown")
+        assert "cost unknown" not in run_html(plain)
+
+
 def test_a_run_that_asks_no_model_has_no_cost(registry: agf.Registry) -> None:
     assert run(registry, "{pipeline: p, steps: [{transform: {value: '1'}}]}").cost is None
 
@@ -158,7 +178,10 @@ def test_a_cost_of_which_a_part_is_not_known_is_shown_with_what_is_missing(
         "openai-chat:gpt-4o": REPLY,
         "function:m": None,
     }
-    assert "≈ $0.000075 and 1 request without a known price" in progress_text(ended.progress, now=0)
+    head, first, *others = progress_text(ended.progress, now=0).split("\n")
+    assert "at least ≈ $0.000075" in head
+    assert "≈ $0.000075" in first
+    assert any("cost unknown" in row for row in others)
 
 
 @pytest.mark.parametrize(

@@ -289,6 +289,26 @@ def test_what_differs_comes_before_what_was_not_compared(registry: agf.Registry)
     assert differs == sorted(differs, reverse=True)
 
 
+@pytest.mark.parametrize(
+    ("differs", "first", "other", "texts"),
+    [
+        ("not compared", 0.1 + 0.2, 0.1 + 0.2, ["0.3", "0.3"]),
+        ("not compared", [1 / 3], {"n": 1 / 3}, ["≈ 0.333333", "≈ 0.333333"]),
+        ("yes", 0.1 + 0.2, 0.3, ["0.30000000000000004", "0.3"]),
+        ("only in the first", 0.1 + 0.2, None, ["0.30000000000000004", ""]),
+    ],
+)
+def test_only_a_number_that_differs_has_all_its_digits(
+    differs: str, first: object, other: object, texts: list[str]
+) -> None:
+    from agf_magics.lifecycle.past.comparison_tables import Differences
+    from agf_magics.notebook.display.run_comparison import _both_values
+
+    row = {"value": "output", "differs": differs, "first": first, "other": other, "also": ""}
+    for shown in (_both_values(row), Differences([row])._table()[1][0][2:]):
+        assert [text.strip("[]{}- ").removeprefix("n: ") for text in shown] == texts
+
+
 def test_a_reused_table_is_the_same_although_a_second_pickle_has_other_bytes(registry: agf.Registry) -> None:
     @agf.tool(registry=registry)
     def table() -> object:

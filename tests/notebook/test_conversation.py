@@ -67,7 +67,7 @@ def test_the_saved_page_has_the_prompt_the_call_its_result_and_the_reply(tmp_pat
     ):
         assert part in page, part
     assert "<b>4" not in page
-    assert f'<pre style="{BLOCK}">What do figs cost?</pre>' in page  # JupyterLab's own rule breaks inside words
+    assert f'<pre style="{BLOCK};font-family:monospace">What do figs cost?</pre>' in page
 
 
 def test_what_a_model_answered_is_markdown_in_the_output_the_stores_and_each_moment(tmp_path: Path) -> None:

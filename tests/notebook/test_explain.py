@@ -24,6 +24,15 @@ def test_a_code_is_explained_in_markdown(shell: Shell) -> None:
     assert page["text/markdown"] == page["text/plain"] == entries()["pipeline.step-kind"]
 
 
+def test_the_lines_of_a_message_keep_their_columns(shell: Shell) -> None:
+    (page,) = shell.good("%explain pipeline.step-kind").outputs
+    blocks = re.findall(r"<pre style=\"([^\"]*)\">(.*?)</pre>", page["text/html"], re.S)
+    assert all("font-family:monospace" in style for style, _ in blocks)
+    text = page["text/markdown"]
+    assert [block for _, block in blocks if "^^^" in block]
+    assert len(blocks) == len(re.findall(r"^```", text, re.M)) / 2
+
+
 def test_brackets_around_a_code_are_copied_along(shell: Shell) -> None:
     (page,) = shell.good("%explain [pipeline.step-kind]").outputs
     assert page["text/markdown"] == entries()["pipeline.step-kind"]

@@ -26,6 +26,9 @@ def problem_marks(cell: str, registry: Registry | None = None) -> list[tuple[str
     ]
 
 
+READS = 'pipeline: p\nsteps:\n- transform: {value: "1 + bb"}\n'
+
+
 @pytest.mark.parametrize(
     ("cell", "expected"),
     [
@@ -40,6 +43,14 @@ def problem_marks(cell: str, registry: Registry | None = None) -> list[tuple[str
         ("%%graph\nnodes: {a: {type: passthrough, output: {}}}\nedges: [{from: START, to: a}, {from: a, to: END}]",
          [("define.no-name", "%%graph")]),
         ("%%run_pipeline_inline\npipeline: p\nsteps: x", [("pipeline.wrong-type", "x")]),
+        (f"%%pipeline --set x=1\n{READS}", [("magic.needs-run", "x=1")]),
+        (f"%%pipeline --draw --dry\n{READS}", [("magic.needs-run", "--dry")]),
+        (f"%%pipeline --run\n{READS}", [("run.missing-input", "bb")]),
+        (f"%%pipeline --run --set b=1\n{READS}", [("run.missing-input", "bb")]),
+        (f"%%run_pipeline_inline\n{READS}", [("run.missing-input", "bb")]),
+        (f"%%pipeline --run --set bb=1\n{READS}", []),
+        (f"%%pipeline --run --input given\n{READS}", []),
+        (f"%%pipeline\n{READS}", []),
         ("%%pipeline p", []),
         ("%%pipeline p\n\n", []),
         ("%%pipeline --help\nsteps", []),

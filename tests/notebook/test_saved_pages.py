@@ -53,11 +53,12 @@ def rows_of(cell: Cell) -> tuple[str, list[list[str]]]:
 def test_the_page_of_a_run_over_a_table_has_its_first_rows(sizes: Kernel) -> None:
     cell = sizes.good("%run_pipeline sizes --over $rows --yes")
     caption, (head, *lines) = rows_of(cell)
-    assert caption == "60 rows: 59 ok, 1 failed; the first 20 are shown"
+    assert caption == "60 rows: 59 ok, 1 failed; the failed ones and the first 19 others are shown"
     assert head[:5] == ["row", "status", "error_text", "name", "length"]
     assert len(lines) == 20
-    assert lines[7][:5] == ["7", "failed", "ValueError: no sevens", "n7", ""]
-    assert "60 rows: 59 ok, 1 failed; the first 20 are shown" in cell.outputs[0]["text/plain"]
+    assert lines[0][:5] == ["7", "failed", "ValueError: no sevens", "n7", ""]
+    assert [line[0] for line in lines[1:]] == [str(number) for number in range(20) if number != 7]
+    assert f"{caption}\n" in cell.outputs[0]["text/plain"]
     assert len(cell.outputs[0]["text/html"]) < 240_000
 
 

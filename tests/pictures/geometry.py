@@ -1,10 +1,12 @@
-"""Finds texts of a picture that are covered: by borders, arrow heads or other texts of the SVG."""
+"""Finds texts of a picture that are covered, by borders, arrow heads or other texts of the SVG, and labels of which one
+does not see to which line they belong."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from math import dist, hypot
 from random import Random
 from typing import NamedTuple
 from xml.etree import ElementTree
@@ -14,6 +16,7 @@ from agf_magics.flow.graph_steps import Walk
 from agf_magics.flow.progress.progress import Progress
 from agf_magics.flow.steps import every
 from agf_magics.pictures import theme as look
+from agf_magics.pictures.layout.dot import Layout
 from agf_magics.pictures.scene.boxes import SMALL
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -48,6 +51,16 @@ class Area(NamedTuple):
 
     def grown(self, by: float) -> Area:
         return Area(self.left - by, self.top - by, self.right + by, self.bottom + by)
+
+    def away(self, points: Iterable[tuple[float, float]]) -> float:
+        """The pixels to the nearest of the points; 0 for one inside."""
+        left, top, right, bottom = self
+        return min(hypot(max(left - x, 0.0, x - right), max(top - y, 0.0, y - bottom)) for x, y in points)
+
+    def gap(self, other: Area) -> float:
+        """The pixels between two areas; 0 if they touch."""
+        across = max(self.left - other.right, other.left - self.right, 0.0)
+        return hypot(across, max(self.top - other.bottom, other.top - self.bottom, 0.0))
 
     @property
     def height(self) -> float:
@@ -147,6 +160,99 @@ def _plate(boxes: list[Drawn], place: int) -> int | None:
         if is_filled and area.holds(text) and area.height <= text.height + PLATE:
             return number
     return None
+
+
+FARTHEST_LABEL = 9.0
+"""The most pixels between a label and its line, or the thin line that leads to it."""
+
+
+class PaintedLine(NamedTuple):
+    """A line of a picture with its label, as they are painted."""
+
+    points: list[tuple[float, float]]
+    """Points of the line and of its head."""
+    label: str = ""
+    area: Area | None = None
+    """The area of the letters of the label."""
+    leader: tuple[tuple[float, float], ...] = ()
+    """Points of the thin line that leads to the label, if there is one."""
+
+
+def painted_lines(svg: str, layout: Layout) -> list[PaintedLine]:
+    """The lines of a picture and their labels, which are painted in the order of the lines of ``layout``."""
+    parts = list(ElementTree.fromstring(svg))
+    labels = [line.link.label.split("\n") for line in layout.lines if line.link.kind != "hold"]
+    is_line = [part.tag == SVG + "path" and part.get("stroke-dasharray") != "2 2" for part in parts]
+    places = [place for place, found in enumerate(is_line) if found]
+    texts = [
+        place for place, part in enumerate(parts) if part.tag == SVG + "text" and part.get("class", "")[1:] == " h"
+    ]
+    painted = []
+    for place, rows in zip(places, labels, strict=True):
+        points = _curve_points(_numbers(parts[place].get("d", "")))
+        if parts[place + 1].tag == SVG + "polygon":
+            points += _pairs(_numbers(parts[place + 1].get("points", "")))
+        line = PaintedLine(points)
+        if rows != [""]:
+            found, texts = texts[: len(rows)], texts[len(rows) :]
+            assert [parts[number].text for number in found] == rows
+            areas = [_text(parts[number], SMALL).area for number in found]
+            area = Area(
+                *(pick(sides) for pick, sides in zip((min, min, max, max), zip(*areas, strict=True), strict=True))
+            )
+            before = parts[found[0] - 1]
+            leader = _numbers(before.get("d", "")) if before.get("stroke-dasharray") == "2 2" else []
+            line = PaintedLine(points, "\n".join(rows), area, _straight_points(leader) if leader else ())
+        painted.append(line)
+    assert not texts, "each label is that of a line"
+    return painted
+
+
+def unclear_labels(svg: str, layout: Layout) -> list[str]:
+    """Each label that is not nearer to its own line than to any other line or label, or that is far from it."""
+    lines = painted_lines(svg, layout)
+    problems = []
+    for own in lines:
+        if own.area is None:
+            continue
+        away = own.area.away([*own.points, *own.leader])
+        others = [own.area.away(other.points) for other in lines if other is not own]
+        labels = [own.area.gap(other.area) for other in lines if other is not own and other.area is not None]
+        if away > FARTHEST_LABEL:
+            problems.append(f"{own.label!r} is {away:.1f} pixels from its line")
+        if min(others, default=away + 1) <= away:
+            problems.append(f"{own.label!r} is {away:.1f} pixels from its line, and {min(others):.1f} from another")
+        if min(labels, default=away + 1) <= away:
+            problems.append(f"{own.label!r} is {away:.1f} pixels from its line, and {min(labels):.1f} from a label")
+    return problems
+
+
+def _numbers(text: str) -> list[float]:
+    return [float(number) for number in re.findall(r"-?[\d.]+", text)]
+
+
+def _pairs(numbers: Sequence[float]) -> list[tuple[float, float]]:
+    return list(zip(numbers[::2], numbers[1::2], strict=True))
+
+
+def _straight_points(numbers: Sequence[float]) -> tuple[tuple[float, float], ...]:
+    (x, y), (other_x, other_y) = _pairs(numbers)
+    return tuple((x + (other_x - x) * part / 20, y + (other_y - y) * part / 20) for part in range(21))
+
+
+def _curve_points(numbers: Sequence[float]) -> list[tuple[float, float]]:
+    """Points of a path of cubic Bézier curves, a few pixels apart."""
+    corners = _pairs(numbers)
+    points = []
+    for first in range(0, len(corners) - 1, 3):
+        four = corners[first : first + 4]
+        count = max(4, int(dist(four[0], four[3]) // 3))
+        for number in range(count + 1):
+            t = number / count
+            weights = ((1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t * t * (1 - t), t**3)
+            x, y = (sum(w * corner[axis] for w, corner in zip(weights, four, strict=True)) for axis in (0, 1))
+            points.append((x, y))
+    return points
 
 
 def random_run(flow: agf.Flow, seed: int) -> Progress:

@@ -15,8 +15,10 @@ import agf_magics as agf
 from agf_magics.pictures import theme as look
 from agf_magics.pictures.layout.arrange import arrange
 from agf_magics.pictures.layout.arrow_ends import area_of
+from agf_magics.pictures.layout.dot import Line
 from agf_magics.pictures.layout.edge_numbers import Area
 from agf_magics.pictures.layout.graphviz import Point
+from agf_magics.pictures.layout.label_places import label_area
 from agf_magics.pictures.layout.svg import edge_places, paint
 from agf_magics.pictures.row_words import Corner
 from agf_magics.pictures.scene.builder import MANY_NODES, scene
@@ -193,16 +195,30 @@ def distance(area: Area, curve: Sequence[Point]) -> tuple[float, float]:
     )
 
 
+def distance_to_edge(area: Area, line: Line) -> tuple[float, float]:
+    """How far a number is from the line of an edge or from its label, which says as well where it belongs."""
+    label = label_area(line)
+    at_line = distance(area, line.points[:-1])
+    return at_line if label is None else min(at_line, distance(area, corners_of(label)))
+
+
+def corners_of(area: Area) -> list[Point]:
+    """The border of an area, as straight cubic Béziers."""
+    left, top, right, bottom = area
+    corners = [Point(left, top), Point(right, top), Point(right, bottom), Point(left, bottom), Point(left, top)]
+    return [corners[0], *(point for a, b in pairwise(corners) for point in (a, b, b))]
+
+
 @pytest.mark.parametrize("direction", ["TB", "LR"])
 @pytest.mark.parametrize("text", [DRAFT, ARTICLE, CRITIC, *(dense(seed, 6 + seed) for seed in range(5))])
 def test_a_number_is_nearest_to_its_own_edge_or_at_a_thin_line(text: str, direction: Literal["TB", "LR"]) -> None:
     drawn = scene(agf.load(text))
     arranged = arrange(drawn, direction)
-    curves = {edge.link.way: edge.points[:-1] for edge in arranged.layout.lines if edge.link.kind != "hold"}
+    lines = {line.link.way: line for line in arranged.layout.lines if line.link.kind != "hold"}
     for edge in edge_places(drawn, arranged):
         assert edge.place is not None
         if edge.place.leader is None:
-            far = {key: distance(edge.place.area, curve) for key, curve in curves.items()}
+            far = {key: distance_to_edge(edge.place.area, line) for key, line in lines.items()}
             assert min(far, key=lambda key: far[key]) == edge.key
 
 

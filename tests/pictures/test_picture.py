@@ -144,7 +144,16 @@ config:
   default_agent: b
 """
     assert boxes_of(policy)[INPUT].does == "kind, topic"
-    assert boxes_of("id: agf.sequential\nconfig: {steps: [{agent: a}]}")[INPUT].does == "input"
+    assert boxes_of("id: agf.sequential\nconfig: {steps: [{agent: a}]}")[INPUT].does == "", "not input twice"
+
+
+@pytest.mark.parametrize("sign", ["$", "†"])
+def test_a_plan_has_the_sign_of_its_author(sign: str) -> None:
+    plan = "calls:\n- {_tool: load, path: $input.p, _outputPath: $state.x}\n- {_tool: send, a: $state.x, b: $input}\n"
+    flow = load(plan.replace("$", sign))
+    texts = [Diagram(flow).outline(), *(box.name + box.does + box.tooltip for box in scene(flow).every)]
+    assert not [text for text in texts if {"$": "†", "†": "$"}[sign] in text]
+    assert f"load → {sign}state.x" in texts[0]
 
 
 def test_a_step_that_asks_the_user_first_says_so() -> None:
@@ -576,6 +585,14 @@ def test_the_outline_of_a_run_has_the_states() -> None:
     assert lines[0].endswith("· running")
     assert lines[3].endswith("▶ running: 12 ok, 3 failed, 8 running of 1,000")
     assert lines[-1].endswith("· pending")
+
+
+def test_the_tooltip_of_a_node_says_that_its_function_may_return_other_keys() -> None:
+    text = "nodes: {judge: {type: python, tool: grade}, fix: {type: passthrough, output: {text: x}}}\n"
+    graph = "name: g\nstate: {text: str, grade: int}\n" + text
+    graph += "edges: [{from: START, to: judge}, {from: judge, to: fix}, {from: fix, to: END}]\n"
+    writes = [box.tooltip.split("\n")[-1] for box in scene(load(graph)).every if "writes" in box.tooltip]
+    assert writes == ["writes judge, or the fields of an object that it returns", "writes text"]
 
 
 def test_a_long_name_stands_in_two_lines_and_the_tooltip_has_all_of_it() -> None:

@@ -415,11 +415,11 @@ PACES: dict[str, tuple[dict[str, int], float, str]] = {
     "ten a second": ({"finished": 100}, 10.0, "10/s, 1 min 30 s left"),
     "failures count": ({"finished": 60, "failed": 40}, 10.0, "10/s, 1 min 30 s left"),
     "cancelled ones do not": ({"finished": 100, "cancelled": 100}, 10.0, "10/s, 1 min 20 s left"),
-    "slow ones": ({"finished": 10}, 20.0, "2.0 s each, 33 min 0 s left"),
-    "half a second each": ({"finished": 100}, 50.0, "500 ms each, 7 min 30 s left"),
+    "slow ones": ({"finished": 10}, 20.0, "one per 2.0 s, 33 min 0 s left"),
+    "half a second each": ({"finished": 100}, 50.0, "one per 500 ms, 7 min 30 s left"),
     "the last second": ({"finished": 990}, 0.99, "1,000/s, 1.0 s left"),
     "too few": ({"finished": 2}, 10.0, ""),
-    "three": ({"finished": 3}, 3.0, "1.0 s each, 16 min 37 s left"),
+    "three": ({"finished": 3}, 3.0, "one per 1.0 s, 16 min 37 s left"),
     "too soon": ({"finished": 100}, 0.4, ""),
     "all": ({"finished": 1_000}, 10.0, ""),
     "of another run": ({"finished": 100, "earlier": 98}, 10.0, ""),
@@ -492,7 +492,8 @@ def test_which_workers_make_the_calls(placed: tuple[int, str, int], words: str) 
 
 
 @pytest.mark.parametrize(
-    ("cost", "words"), [(Decimal("0.0026"), ("1,200 tokens", "≈ $0.0026")), (None, ("1,200 tokens",))]
+    ("cost", "words"),
+    [(Decimal("0.0026"), ("1,200 tokens", "≈ $0.0026")), (None, ("1,200 tokens", "cost unknown"))],
 )
 def test_what_a_step_spent(cost: Decimal | None, words: tuple[str, ...]) -> None:
     assert spent(counted(usage=one_reply(1_000, 200, "m", cost))) == words

@@ -119,6 +119,17 @@ def test_a_policy_shows_its_model_and_its_tools(registry: agf.Registry) -> None:
     assert not [word for word in PLUMBING[:-1] if word in outlined]
 
 
+def test_a_box_says_the_model_that_answers_in_place_of_the_one_that_is_named(registry: agf.Registry) -> None:
+    flow = agf.define(TOOLS + POLICY, language="policy", registry=registry)
+    run = agf.run(flow, {"order": "A7"}, registry=registry, raises=False)
+    drawn = agf.draw(run)._scene
+    (frame,) = drawn.frames
+    assert frame.name == "function:talk"
+    assert "instead of openai:gpt-4o" in frame.tooltip
+    assert not any("openai:gpt-4o" in box.name + box.does for box in drawn.every)
+    assert ">⟳ function:talk<" in picture_json(linked_flow(run), {})["svg"].replace("✦", "⟳")
+
+
 @pytest.mark.parametrize(("count", "shown"), [(MANY_TOOLS, MANY_TOOLS), (40, MANY_TOOLS)])
 def test_of_very_many_tools_the_last_ones_are_one_box(count: int, shown: int, registry: agf.Registry) -> None:
     run = agf.run(ASKS, registry=registry)

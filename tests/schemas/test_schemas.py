@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 import sys
+import tracemalloc
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -30,6 +32,7 @@ from agf_magics.schemas.schema import (
     cycle,
     json_schema,
     references,
+    shown_value,
 )
 from agf_magics.text.yaml.nodes import Fields
 from tests.languages.loading import nodes
@@ -350,6 +353,19 @@ def test_a_sample_reads_well_and_conforms(schema: dict[str, Any], expected: Any)
     jsonschema.Draft202012Validator(schema).validate(value)
 
 
+@pytest.mark.parametrize(
+    ("schema", "expected"),
+    [
+        ({"type": "integer", "multipleOf": 0}, 1),
+        ({"type": "number", "multipleOf": 0, "minimum": 3}, 3),
+        ({"type": "integer", "minimum": 3, "maximum": 2}, 1),
+        ({"type": "number", "minimum": None}, 1),
+    ],
+)
+def test_bounds_that_no_number_has_give_some_number(schema: dict[str, Any], expected: Any) -> None:
+    assert sample(schema) == expected
+
+
 def test_a_sample_is_a_multiple_of_a_decimal() -> None:  # the library computes with binary floats
     assert sample({"type": "number", "multipleOf": 0.01, "minimum": 19.99, "maximum": 19.99}) == 19.99
 
@@ -415,3 +431,43 @@ def test_a_sample_has_what_no_type_tells(schema: dict[str, Any]) -> None:
 @given(st.text(alphabet=r"ab01^$.*+?{},[]()|\-dw", max_size=30))
 def test_any_pattern_has_a_guess_of_bounded_length(pattern: str) -> None:
     assert len(text_of_pattern(pattern, 3) or "") <= 10_000
+
+
+@pytest.mark.parametrize(
+    "pattern", ["(?:a{9999}){9999}", "(?:(?:ab){5000}c){9999}", "a{9999}b{9999}", "(?:a{5001}){2}"]
+)
+def test_a_pattern_of_few_characters_makes_no_text_of_megabytes(pattern: str) -> None:
+    tracemalloc.start()
+    try:
+        text = text_of_pattern(pattern)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert 5_000 < len(text) <= 10_000
+    assert most < 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ("", "empty text"),
+        ("x" * 40, f"text '{'x' * 40}'"),
+        ("x" * 41, f"text '{'x' * 39}…'"),
+        (True, "true"),
+        (False, "false"),
+        (3, "the number 3"),
+        (2**199 - 1, f"the number {2**199 - 1}"),
+        (2**199, "a very large number"),
+        (-1.5, "the number -1.5"),
+        (0.0, "the number 0.0"),
+        (math.inf, "inf"),
+        (math.nan, "nan"),
+        (None, "null"),
+        ([1], "a list"),
+        ({"a": 1}, "an object"),
+        ({1: 1}, "a dict whose keys are not all text"),
+        (b"x", "an opaque bytes"),
+    ],
+)
+def test_a_message_shows_the_value(value: Any, words: str) -> None:
+    assert shown_value(value) == words

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agf_magics.text.source import UNUSABLE, path_error_reason
+from agf_magics.text.source import UNUSABLE, path_error_reason, unwritable_reason
 
 CASES: dict[str, tuple[str, str]] = {
     "a folder that is not there": ("nowhere/a.yaml", "No such file or directory"),
@@ -28,3 +28,20 @@ def test_the_reason_is_said(case: str, tmp_path: Path) -> None:
 
 def test_an_error_without_words_is_its_class() -> None:
     assert path_error_reason(OSError()) == "OSError"
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("a.yaml", None),
+        ("latin.yaml", None),
+        (".", "it is a folder"),
+        ("nowhere/a.yaml", "there is no folder {}"),
+        ("latin.yaml/a.yaml", "there is no folder {}"),
+        ("x" * 5_000, "File name too long"),
+    ],
+)
+def test_the_reason_why_no_file_can_be_written_is_said_before(name: str, reason: str | None, tmp_path: Path) -> None:
+    (tmp_path / "latin.yaml").write_bytes(b"\xe4")
+    path = tmp_path / name
+    assert unwritable_reason(path) == (reason and reason.format(repr(str(path.parent))))

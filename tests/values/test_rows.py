@@ -99,6 +99,18 @@ def test_a_row_that_cannot_be_read_has_the_number_of_its_line(kind: Any, tmp_pat
     assert rows[2]["n"] in (2, 3)
 
 
+@pytest.mark.parametrize("group", [1, 3, 10])
+def test_the_rows_beside_those_that_cannot_be_read_keep_their_numbers(group: int, tmp_path: Path) -> None:
+    broken = {1, 4, 5, 9}
+    times = pa.array([10**15 if number in broken else 0 for number in range(10)], pa.timestamp("ms"))
+    parquet.write_table(pa.table({"n": range(10), "when": times}), tmp_path / "rows", row_group_size=group)
+    read = Parquet(tmp_path / "rows").read(0)
+    assert [number if isinstance(row, agf.StepError) else row["n"] for number, row in enumerate(read)] == list(
+        range(10)
+    )
+    assert {number for number, row in enumerate(read) if isinstance(row, agf.StepError)} == broken
+
+
 @pytest.mark.parametrize("kind", KINDS[:3])
 def test_a_file_travels_as_its_path_and_is_refused_after_a_change(kind: Any, tmp_path: Path) -> None:
     rows = kind(tmp_path / "rows", ROWS[:3])

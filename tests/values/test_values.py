@@ -18,7 +18,7 @@ import agf_magics as agf
 from agf_magics.text.length import DEEPEST
 from agf_magics.values.extent import TooDeep
 from agf_magics.values.unread import CannotRead, Unread
-from agf_magics.values.value import equal, is_json, is_true, isolate, isolate_unread, settle, type_name
+from agf_magics.values.value import equal, is_json, is_true, isolate, isolate_unread, parts_of, settle, type_name
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 JSON = st.recursive(
@@ -234,3 +234,25 @@ def test_a_value_that_came_into_memory_with_another_one_is_not_read() -> None:
     found[0] = table = object()
     assert unread.known is table
     assert unread.value is table
+
+
+@pytest.mark.parametrize(
+    ("value", "parts"),
+    [({"a": 1, "b": [2]}, [1, [2]]), ([1, {"a": 2}], [1, {"a": 2}]), ({}, []), ((1, 2), []), ("text", []), (None, [])],
+)
+def test_the_parts_of_an_object_or_a_list(value: Any, parts: list[Any]) -> None:
+    assert list(parts_of(value)) == parts
+
+
+@pytest.mark.parametrize(
+    ("value", "name"),
+    [
+        ({1: 1}, "an opaque dict with keys that are not text"),
+        ({"a": 1, None: 2}, "an opaque dict with keys that are not text"),
+        (Unread("Table", "a table", lambda: None), "an opaque Table"),
+        (OrderedDict(a=1), "an opaque OrderedDict"),
+        ((1,), "an opaque tuple"),
+    ],
+)
+def test_an_error_names_the_type_of_what_is_not_json(value: Any, name: str) -> None:
+    assert type_name(value) == name

@@ -167,10 +167,14 @@ async def _make_journaled(ready: ReadyCall, journal: Journal, started: StartedCa
         started = started._replace(started=ready.began)
     # Then no other call of the run can end at the same time: the row waits for no other rows.
     is_alone = not site.scope.concurrent
+    # Only a call with an effect waits for the disk. A call that can be repeated starts at once. The
+    # function of another may have called a tool with an effect in an earlier session.
+    begins_effect = has_effect(callee) or started.key in journal.log.unknown
     if choose_place(callee, site.scope.concurrent, site.run.host) == "worker":
         started = started._replace(is_apart=True)
-    # Only a call with an effect waits for the disk. A call that can be repeated starts at once.
-    if has_effect(callee):
+        # A worker cannot write that the function calls such a tool.
+        begins_effect |= ready.contact is not None and ready.contact.may_have_effect
+    if begins_effect:
         decided = await _begin_effect(site, journal, started)
         if decided is not None:
             (value,) = decided
@@ -197,7 +201,7 @@ async def _make_journaled(ready: ReadyCall, journal: Journal, started: StartedCa
     await journal.durable(
         journal.write_outcome(started, value, None, site.gives_secret(value), is_alone)
     )
-    check_stored(site.step, site.key, callee.name, journal, has_effect(callee))
+    check_stored(site.step, site.key, callee.name, journal, _had_effect(site, callee))
     return value
 
 
@@ -288,13 +292,17 @@ async def _begin_effect(
     Raises Unanswered if there is no user, or if the answer is no; UnstoredError if it cannot be
     written that the call begins.
     """
-    if started.key not in journal.log.unknown:
+    before = journal.effects.take_open(started) if journal.effects is not None else None
+    if started.key not in journal.log.unknown and before is None:
         await _write_start(site, journal, started)
         return None
-    text = (
-        f"{started.name!r} was called with {started.arguments or '{}'} and its outcome is unknown. "
-        f"Call it again?"
-    )
+    now = started.arguments or "{}"
+    what = f"was called with {now} and its outcome is unknown"
+    if not started.is_effect:
+        what = "called a tool that has an effect, and its outcome is unknown"
+    if before not in (None, "", now):
+        what = f"was called for this row with {before}, and is now to be called with {now}"
+    text = f"{started.name!r} {what}. Call it again?"
     question = Question(
         text, approval=True, where=format_path(site.path), arguments={}, result=RESULT
     )
@@ -382,7 +390,7 @@ def value_of(site: CallSite[Invoke], result: Result, callee: UserCallable, kind:
     ok, value = result
     if not ok:
         chose_thread = callee.where is None
-        raise failure(site, callee.name, kind, value, chose_thread, has_effect(callee))
+        raise failure(site, callee.name, kind, value, chose_thread, _had_effect(site, callee))
     if type(value) in ATOMS:
         return value
     try:
@@ -391,6 +399,12 @@ def value_of(site: CallSite[Invoke], result: Result, callee: UserCallable, kind:
         raise unusable(site, callee.name, kind, error) from None
     except Exception as error:  # a class that cannot be read; a thread that still writes
         raise unusable(site, callee.name, kind, error) from error
+
+
+def _had_effect(site: CallSite[Invoke], callee: UserCallable) -> bool:
+    """Whether a call must not be repeated: by its tool, or by a tool that its function has called."""
+    journal = site.run.journal
+    return has_effect(callee) or (journal is not None and journal.had_effect(site.key))
 
 
 def finish(site: CallSite[Invoke], arguments: dict[str, Value], value: Value) -> Value:

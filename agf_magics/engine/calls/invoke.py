@@ -26,7 +26,7 @@ from ...text.diagnostics import Diagnostic, StepError
 from ...text.suggestions import suggest
 from ...values.unread import LostError
 from ...values.value import Value, isolate
-from ..host.placement import choose_place
+from ..host.placement import choose_place, has_effect
 from ..late_values import late_value, make_again, when_read
 from ..linking.answer_reader import reader_of
 from ..linking.linked import (
@@ -208,9 +208,13 @@ def tools_for(
     them (decision A12). ``contact``: the contact of the agent's call."""
 
     def offer(tool: Tool) -> Callable[..., Any]:
+        contact.may_have_effect |= has_effect(tool)
+
         def call_checked(**arguments: Value) -> Any:
             # Copied, because user code may keep and change both the value and the result.
             checked = tool.check(isolate(arguments))
+            if has_effect(tool):
+                contact.begin_effect(tool.name)
             return tool.function(**checked, **contexts_of(tool, contact))
 
         async def call_approved(**arguments: Value) -> Any:

@@ -11,6 +11,7 @@ from ...flow.progress.question import Question, Unanswered
 from ...flow.question_text import question_digest
 from ...flow.steps import Invoke
 from ...journal.records.records import value_of
+from ...journal.secrets.masking import Secrets
 from ...journal.secrets.placeholders import hide
 from ...text.diagnostics import Diagnostic
 from ...values.value import Value, settle
@@ -80,28 +81,42 @@ async def ask_person(
     hides: Collection[str] = (),
     is_busy: bool = False,
 ) -> Result:
-    """Put ``question`` to a person, and emit that it is asked and how it ends. ``is_busy``: see
-    `Host.ask`."""
+    """Put ``question`` to a person, and emit that it is asked and how it ends. Whoever shows it gets
+    it without secrets. ``is_busy``: see `Host.ask`."""
     run = site.run
-    run.emit(ev.QuestionAsked(site.path, clock(), question))
+    shown = _without_secrets(question, run.secrets)
+    run.emit(ev.QuestionAsked(site.path, clock(), shown))
     if run.journal is not None:
-        run.journal.note_asked(site.key, question.text)
+        run.journal.note_asked(site.key, shown.text)
     # In any case, a view must see the end of the question.
     closed: ev.Event = ev.QuestionClosed(site.path, clock())
     try:
-        ok, value = await run.host.ask(question, is_busy)
+        ok, value = await run.host.ask(shown, is_busy)
         if ok:
             # An asker is user code, so its answer is converted like the result of a tool.
             value = settle(value)
             # Checked before the answer is journaled.
             if question.approval:
                 place = site.step.place if isinstance(site.step, Invoke) else None
-                value = read_approval(question, value, place)
+                value = read_approval(shown, value, place)
             elif question.choices:
-                check_answer(question, value, site.step.place)
+                chosen = check_answer(shown, value, site.step.place)
+                value = question.choices[shown.choices.index(chosen)]
             for name in hides if isinstance(value, dict) else ():
                 run.secrets.learn(value.get(name))
             closed = ev.QuestionAnswered(site.path, clock(), MASK if secret else hide(value, hides))
     finally:
         run.emit(closed._replace(when=clock()))
     return ok, value
+
+
+def _without_secrets(question: Question, secrets: Secrets) -> Question:
+    """``question`` with masks in its text and its choices. Different choices stay different, because
+    the answer is one of them."""
+    choices = list[str]()
+    for choice in question.choices:
+        masked = secrets.text(choice)
+        if masked != choice and masked in (*choices, *question.choices):
+            masked += f" ({len(choices) + 1})"
+        choices.append(masked)
+    return question._replace(text=secrets.text(question.text), choices=tuple(choices))

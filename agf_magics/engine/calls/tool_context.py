@@ -25,6 +25,7 @@ from ...flow.progress import events as ev
 from ...flow.progress.question import Question
 from ...flow.step_path import format_path
 from ...flow.steps import Invoke
+from ...journal.database.errors import JournalError
 from ...text.diagnostics import Diagnostic, StepError
 from ...values.value import Value
 from ..host.deadline import time_limits
@@ -33,7 +34,7 @@ from ..host.waiting_thread import Waiter
 from ..runner import CallSite, clock
 from ..threads.call_threads import running
 from ..threads.prints import printing
-from .failures import failure
+from .failures import failure, unrecorded_start
 from .questions import ask_person
 from .step_prints import EVERY
 
@@ -59,6 +60,8 @@ class RunContact:
         """Whether a report waits for its event."""
         self._has_row = site.step.awaited
         """Whether the row of the step shows reports: that of a background call has ended."""
+        self.may_have_effect = False
+        """Whether the function of the call may call a tool with an effect."""
         self._is_closed = False
         self._time_limits = time_limits.get()
         """The time limits around the call, which pause while a person thinks."""
@@ -102,6 +105,18 @@ class RunContact:
             run.emit(ev.Progressed(self._site.path, clock(), report.done, report.total, text))
         finally:
             printing.reset(outer)
+
+    def begin_effect(self, tool: str) -> None:
+        """Write that the function of the call is about to call ``tool``, which has an effect: a
+        resumed run must not repeat it without a question. Raises StepError if that cannot be
+        written. Any thread may call this."""
+        journal = self._site.run.journal
+        if journal is None or self._is_closed:
+            return
+        try:
+            journal.start_effect_inside(self._site.key)
+        except JournalError as why:
+            raise unrecorded_start(self._site.step, tool, why) from None
 
     def close(self) -> None:
         """Emit the last report of the ended call, and close its questions."""
@@ -240,6 +255,9 @@ class WorkerContact:
         self._is_waiting = False
         with contextlib.suppress(OSError, ValueError):  # the kernel is gone
             tell((self._number, *self._report))
+
+    def begin_effect(self, tool: str) -> None:
+        """The start of the whole call was written in the kernel."""
 
     async def ask(self, question: Question) -> Value:
         return self.ask_and_wait(question)

@@ -35,6 +35,16 @@ class ReusedResult(NamedTuple):
     """The row's pickle; None: the value is not stored as one."""
 
 
+class ReusedRuns(NamedTuple):
+    """The runs whose results a run reuses, as its manifest keeps them for the sessions that resume
+    it."""
+
+    run_ids: tuple[str, ...] = ()
+    """Their ids, the newest first; empty: the run reuses no results."""
+    before: tuple[str, ...] = ()
+    """The key of the step from which on nothing is reused; empty: all results are."""
+
+
 class EarlierRun(NamedTuple):
     """A run whose results are reused."""
 
@@ -142,6 +152,14 @@ class Reuse:
             except (DecodeError, ValueError, RecursionError):
                 continue
         return None
+
+    def drop(self, digest: bytes) -> None:
+        """Drop the result that an identical call in an earlier session of the run has taken."""
+        results = self._results.get(digest[:CALL], [])
+        for position, stored in enumerate(results):
+            if _digest_if_same(stored, digest) is not None:
+                del results[position]
+                return
 
     def _has_objects_of_run(self, stored: _Stored, arguments: Sequence[Any]) -> bool:
         """Whether the objects that a result got from elsewhere are objects of this run."""

@@ -113,9 +113,15 @@ class EarlierOutcomes:
         self._retried = {key for mark, key in self.marks if mark == "retried"}
         # Failures that the run survived are replayed. The failure that ended it is tried again.
         if ended:
-            self.failed = {
-                key: failure for key, failure in self.failed.items() if self.is_handled(key)
+            made_again = [key for key in self.failed if not self.is_handled(key)]
+            # What a function called before it failed has had its effect.
+            self.unknown |= {
+                key
+                for key in made_again
+                if ("begun", key) in self.marks and self.failed[key].kind != "tool"
             }
+            for key in made_again:
+                del self.failed[key]
         self.failures = list(self.failed)
         """The failed calls, also after their outcomes are taken."""
 

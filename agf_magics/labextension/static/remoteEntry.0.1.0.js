@@ -235,6 +235,7 @@
   const CALM = 1200; // milliseconds after the last key in which the line of the cursor counts as half written
   const PATIENCE = 5000; // milliseconds for an answer
   const MOST_TEXT = 50000; // as in the kernel
+  const COVERED = 4; // lines that a tooltip covers
   const CLIENT = crypto.getRandomValues(new Uint32Array(2)).join('-'); // an answer goes to all pages of a kernel
 
   const comms = new WeakMap(); // of a kernel: the promise of its comm, or of null: the extension is not loaded there
@@ -442,6 +443,18 @@
       },
     });
 
+    // Whether a tooltip above the line of `place` hides at most as many underlined words as one below it.
+    const hidesLess = (state, place) => {
+      const { number, from, to } = state.doc.lineAt(place);
+      const lineAt = (n) => state.doc.line(Math.max(1, Math.min(state.doc.lines, n)));
+      const marked = (first, last) => {
+        let count = 0;
+        if (first < last) state.field(marks).between(first, last, () => { count++; });
+        return count;
+      };
+      return marked(lineAt(number - COVERED).from, from - 1) <= marked(to + 1, lineAt(number + COVERED).to);
+    };
+
     const hover = hoverTooltip((view, place) => {
       const here = [];
       view.state.field(marks).between(place, place, (from, to, { spec }) => { here.push({ from, to, problem: spec.problem }); });
@@ -449,7 +462,7 @@
       if (!here.length) return help(view, place).then((shown) => (isTyping ? null : shown), () => null);
       const dom = element('div', '');
       dom.append(...here.map(({ problem }) => box(problem)));
-      return { pos: here[0].from, end: here[0].to, above: true, create: () => ({ dom }) };
+      return { pos: here[0].from, end: here[0].to, above: hidesLess(view.state, place), create: () => ({ dom }) };
     });
 
     const theme = EditorView.baseTheme({

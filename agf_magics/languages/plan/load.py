@@ -171,7 +171,11 @@ def _dag(name: Name, document: Document, needs: Dependencies) -> Dag:
 
 def _step(call: Call, asks: bool) -> Step:
     """The step of a call. ``asks``: whether a person must approve it."""
-    destinations = " || ".join(" && ".join(map(str, paths)) for paths in call.output.alternatives)
+    output = call.output
+    sign = sign_of(output.span.text if output.span is not None else "")
+    destinations = " || ".join(
+        " && ".join(path.written(sign) for path in paths) for paths in output.alternatives
+    )
     label = f"{call.tool.text} → {destinations}" if destinations else call.tool.text
     if call.latent is not None:
         return Compute(

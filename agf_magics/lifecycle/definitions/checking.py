@@ -8,11 +8,13 @@ from typing import NamedTuple
 
 from ...catalog import Registry
 from ...engine.linking.link import link
+from ...engine.linking.linked import Linked
 from ...flow.flow import Flow
 from ...schemas.schema import Schema, check_schemas, resolve
 from ...text.diagnostics import DefinitionError, Diagnostic, Diagnostics
 from ...text.source import Source, Text
 from ...text.suggestions import share_suggestion_budget, suggest
+from ..input.fields import missing_fields, missing_of_callees
 from .flow_names import refuse_two_names, without_name
 from .linking import link_flow
 from .loading import load_parts
@@ -70,23 +72,36 @@ def problems_in(
     *,
     name: str | None,
     given: Collection[str] | None = (),
+    runs: bool = False,
 ) -> list[Diagnostic]:
     """The problems that `register` would report for a loaded text. Nothing is registered, no file
     is read and no user code is called. ``name``: the name on the line or of the file. ``given``: as
-    in `check_definition`; None: unknown."""
+    in `check_definition`; None: unknown. ``runs``: whether the text is run with this input."""
     if text.is_refused and text.flow is None:
         return list(text.problems)
     problems = Diagnostics()
+    missing: Collection[Diagnostic] = ()
     problems.extend(text.problems)
     _check_refs(text.schemas, registry, problems)
     if text.flow is not None:
         # The flow gets its name here, so that a call of the flow by itself is reported at the call.
         flow = replace(text.flow, name=text.flow.name or name or "")
         with share_suggestion_budget():
-            problems.extend(_besides(problems, link(flow, registry, passive=True)[1]))
+            linked, of_links = link(flow, registry, passive=True)
+            problems.extend(_besides(problems, of_links))
+            missing = _missing(linked, given) if runs and given is not None else ()
         if name is None and not flow.name:
             problems.add(without_name(text.flow))
-    return list(problems.without(UNLESS_GIVEN) if given is None else for_input(problems, given))
+    if given is None:
+        return list(problems.without(UNLESS_GIVEN))
+    places = {error.span for error in missing}
+    return [*missing, *(one for one in for_input(problems, given) if one.span not in places)]
+
+
+def _missing(linked: Linked, given: Collection[str]) -> list[Diagnostic]:
+    """An error for each field that a run with an input of these names lacks."""
+    fields = dict.fromkeys(given)
+    return [*missing_fields(linked.flow, fields), *missing_of_callees(linked, fields)]
 
 
 def check_definition(

@@ -7,7 +7,8 @@ from ...catalog import Registry
 from ...flow.progress.rows import Row
 from ...flow.step_path import is_within
 from ..past.past_run import PastRun
-from ..past.rerun import find_step, steps_after
+from ..past.rerun import find_step
+from ..past.results_before import steps_after
 from ..run_internals import linked_flow
 from ..runs.run import Run
 from .stale import find_stale

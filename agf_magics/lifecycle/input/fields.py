@@ -212,7 +212,7 @@ def read_names(flow: Flow) -> Iterator[str]:
     than once."""
     yield from filter(None, (ref.path[-1] for ref in flow.inputs))
     outside = (wire.name.partition(" → ")[0] for wire in wires(flow) if not wire.source)
-    fields = (name.removeprefix("†").removeprefix("input.").split(".")[0] for name in outside)
+    fields = (name.lstrip("†$").removeprefix("input.").split(".")[0] for name in outside)
     no_fields = {"", *_beside_stores(flow)}
     yield from (name for name in fields if name not in no_fields)
     declared = (flow.declared.accepts or {}).get("properties")

@@ -20,6 +20,7 @@ from ...engine.run_options import DEFAULTS, RunOptions
 from ...engine.threads.rights import rights
 from ...flow.flow import Flow
 from ...flow.progress.events import Event
+from ...journal.calls.reuse import ReusedRuns
 from ...limits.limits import Limits
 from ...settings.folders import journal_file
 from ...text.folder import notebook_folder
@@ -27,7 +28,7 @@ from ...text.suggestions import suggest
 from ...values.value import Value
 from ..input.workers import prepare_workers
 from ..runs.run import Run, state_of
-from ..storage.reuse import reuse_results
+from ..storage.reuse import find_reused, reuse_results
 from ..storage.start_journal import start_journal
 from .driving import run_here, start_on_engine, wait_for
 from .find_flow import find_flow
@@ -273,10 +274,11 @@ def prepare_run(
     options: RunOptions = DEFAULTS,
     over: object = None,
     context: Context | None = None,
+    reused: ReusedRuns | None = None,
 ) -> Run:
     """A run that is linked and whose input is checked, not yet started. ``over``: the table of a
-    run over a table. ``context``: the named context of a run that is made again. Raises
-    DefinitionError with all problems."""
+    run over a table. ``context``: the named context of a run that is made again. ``reused``: the
+    runs whose results the caller lets it reuse. Raises DefinitionError with all problems."""
     notebook_folder.fix()
     run_flow = find_flow(flow, default(options.registry))
     if over is not None:
@@ -286,13 +288,17 @@ def prepare_run(
     prepared = link_run(run_flow, input, options, copies=options.dry, context=context)
     # A dry run calls nothing. A run that a tool starts is part of the tool's call and is repeated
     # with it. A run that replays made its calls before (decision D49).
-    is_kept = not (
-        options.dry or rights().inside or state_of(prepared).options.recording is not None
-    )
+    state = state_of(prepared)
+    is_kept = not (options.dry or rights().inside or state.options.recording is not None)
+    heads = find_reused(prepared, options.reuse) if options.reuse and not options.dry else []
+    state.reused = reused or ReusedRuns(tuple(head.run_id for head in heads))
     if is_kept and (path := journal_file()) is not None:
-        start_journal(state_of(prepared), path)
-    if options.reuse:
-        reuse_results(prepared, options.reuse)
+        start_journal(state, path)
+    reuse_results(state, heads)
+    if over is not None:
+        from ..table_runs.retried_effects import know_effects
+
+        know_effects(prepared)
     return prepared
 
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
-from decimal import Decimal
 from itertools import islice, zip_longest
 from typing import Any, NamedTuple
 
 from ...flow.progress.rows import Key, Row, key_of
+from ...flow.progress.usage import Usage, one_reply
 from ...flow.progress.worked import union
 from ...flow.step_path import StepPath, format_path
 from ...flow.steps import Invoke
@@ -153,7 +153,7 @@ def compare(a: ComparedRun, b: ComparedRun) -> Comparison:
     first, other = map(_by_step, sides)
     sames = _sames(sides, first, other)
     steps = _in_order_of_the_flow(sides, dict.fromkeys((*first, *other)))
-    costs = [_costs(side) for side in sides]
+    used = [_used(side) for side in sides]
     names = [{row.key: row.name for row in run.rows} for run in (a, b)]
     times = [{row.key: row.seconds for row in run.rows} for run in (a, b)]
     reused = [{row.key: row.earlier for row in run.rows} for run in (a, b)]
@@ -164,8 +164,10 @@ def compare(a: ComparedRun, b: ComparedRun) -> Comparison:
             "seconds of the other": _seconds(times[1], step.other, other[step]),
             "reused": reused[0].get(step.first or (), 0),
             "reused of the other": reused[1].get(step.other or (), 0),
-            "cost": costs[0].get(step),
-            "cost of the other": costs[1].get(step),
+            "cost": used[0][step].cost,
+            "cost of the other": used[1][step].cost,
+            "unpriced": used[0][step].unpriced,
+            "unpriced of the other": used[1][step].unpriced,
         }
         for step in steps
     )
@@ -347,17 +349,13 @@ def _essences(record: Record) -> tuple[Essence | None, Essence | None]:
     )
 
 
-def _costs(side: _Side) -> dict[_Step, Decimal]:
-    """The estimated cost of the models of each step in US dollars, where all prices are known."""
-    costs = defaultdict[_Step, Decimal](Decimal)
-    unknown = set[_Step]()
+def _used(side: _Side) -> dict[_Step, Usage]:
+    """What the models of each step used, with the replies whose price is unknown."""
+    used = defaultdict[_Step, Usage](Usage)
     for reply in uses(side.run.records()):
         step = side.step_of(reply.at)
-        if reply.cost is None:
-            unknown.add(step)
-        else:
-            costs[step] += reply.cost
-    return {step: cost for step, cost in costs.items() if step not in unknown}
+        used[step] = used[step].plus(one_reply(reply.input, reply.output, reply.model, reply.cost))
+    return used
 
 
 def _ended_calls(run: ComparedRun) -> Iterator[Record]:

@@ -29,7 +29,8 @@ class Differences(Trace):
         rows = []
         for row in self:
             differs, values = row["differs"], (row["first"], row["other"])
-            first, other = values if values == ("…", "…") else shorten_pair(*values)
+            is_compared = differs != NOT_COMPARED
+            first, other = values if values == ("…", "…") else shorten_pair(*values, is_compared)
             first, other = first * (differs != SECOND), other * (differs != FIRST)
             rows.append((line(row["value"], 120), differs, first, other))
         return self.columns, tuple(rows)

@@ -36,6 +36,7 @@ from ...journal.records.recorded_outcomes import NO_RECORDS, EarlierOutcomes
 from ...journal.records.records import UNREADABLE, CallKey, Record, decoded
 from ...journal.run_journal import Journal
 from ...journal.runs import RunHead, RunRow, changed_objects, records
+from ...languages.over import OVER
 from ...limits.grants import granted
 from ...limits.limits import Limits, limits_of_run
 from ...settings.settings import current
@@ -52,10 +53,12 @@ from ..storage.given_again import check_given
 from ..storage.lookup import find_resumable, find_run, journal, still_running
 from ..storage.manifest import Manifest, read_manifest
 from ..storage.relink import link_as_it_was
+from ..storage.reuse import find_reused_again, reuse_results
 from ..storage.saved_progress import Times, clocked, noting_times, stored_times
 from ..storage.start_journal import connect_journal
 from ..storage.stored_results import unpickle, without_foreign_outcomes
-from .past_run import PastRun
+from .past_run import PastRun, find_past_run
+from .results_before import reuse_before
 from .run_again import context_before
 
 
@@ -213,13 +216,45 @@ def _resume_row(
     _go_on(state.progress, store, head, times, tree)
     most = current.settings.journal_value
     connect_journal(state, Journal(store, head.num, head.run_id, most, earlier))
+    state.reused = order.reused
+    gone = _reuse_again(state, head.num)
+    state.options = replace(state.options, note="; ".join(filter(None, (order.note, gone))))
     moved = before.warnings if before is not None else ()
     with store.reading_run(head.num) as connection:
         changed = changed_objects(connection, head.num)
     mixed = mixed_versions(order.functions, registry, changed, _of_kept(earlier, names))
     for warned in (*(Warned(clock(), warning) for warning in (*moved, *mixed)), *about_workers):
         state.progress.apply(warned)
-    return Run(state)
+    resumed = Run(state)
+    if flow.language == OVER:
+        from ..table_runs.retried_effects import know_effects  # here: most runs have one input
+
+        know_effects(resumed)
+    return resumed
+
+
+def _reuse_again(state: RunState, num: int) -> str:
+    """Let a resumed run reuse the same results of other runs as its first session, without those
+    that its calls have taken. Returns the note about runs that are gone; empty: there are none."""
+    reused, journal = state.reused, state.journal
+    assert journal is not None, "a resumed run has a journal"
+    heads = find_reused_again(journal.store, reused)
+    if reused.before:
+        for head in heads:
+            reuse_before(state, find_past_run(head.run_id), reused.before)
+    else:
+        reuse_results(state, heads)
+    if journal.reuse is not None:
+        digests = dict[CallKey, bytes]()
+        for record in records(journal.store, num, is_shown=False):
+            if record.what in ("finished", "failed") and record.digest:
+                digests[record.key] = record.digest
+        for key, digest in digests.items():
+            if key in journal.log.values or key in journal.log.failed:
+                journal.reuse.drop(digest)
+    gone = set(reused.run_ids) - {head.run_id for head in heads}
+    names = ", ".join(sorted(gone))
+    return f"nothing is reused from {names}, which the journal does not have" if gone else ""
 
 
 def _order(row: RunRow, run_id: str, trust: bool) -> Manifest:

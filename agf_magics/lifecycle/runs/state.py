@@ -20,6 +20,7 @@ from ...flow.flow import Flow
 from ...flow.progress.events import CancelAsked, Event, RunEnded, StepAbandoned
 from ...flow.progress.progress import Progress
 from ...flow.protocols import FlowInput, FlowResult
+from ...journal.calls.reuse import ReusedRuns
 from ...journal.database.store import Store
 from ...journal.run_journal import Journal
 from ...journal.secrets.forms import is_searchable
@@ -76,6 +77,8 @@ class RunState:
         """The events that nobody has read yet."""
         self.journal: Journal | None = None
         """The journal; None: the run is not journaled."""
+        self.reused = ReusedRuns()
+        """The runs whose results the run reuses."""
         self.job: job.Job[FlowResult] | None = None
         """The work on the engine's loop; None: the run is awaited, or was not started."""
         self.stop: Callable[[], object] | None = None

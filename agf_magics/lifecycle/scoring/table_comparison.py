@@ -17,7 +17,7 @@ from ...journal.codec.encoding import encode_value
 from ...journal.codec.json_texts import encode
 from ...journal.database.errors import as_definition_errors
 from ...journal.runs import changed_objects
-from ...pictures.amounts import counted, duration, money
+from ...pictures.amounts import cost_text, counted, duration
 from ...pictures.difference import diff_html, diff_text, text_difference
 from ...pictures.plain import line, parts_html, parts_text, untypeset
 from ...pictures.text_tables import table_html, table_text
@@ -283,11 +283,9 @@ def _sums(tables: Sequence[Sequence[TableRow]], amount: str) -> list[float]:
 
 def _cost_text(rows: Sequence[TableRow]) -> str:
     """The cost of all rows, as far as the prices of their models are known."""
-    unpriced = sum(1 for row in rows if row.tokens and row.cost is None)
-    priced = money(sum((Decimal(str(row.cost)) for row in rows if row.cost), Decimal()))
-    if not unpriced:
-        return priced
-    return "unknown" if unpriced == sum(1 for row in rows if row.tokens) else f"at least {priced}"
+    known = [Decimal(str(row.cost)) for row in rows if row.cost is not None]
+    unpriced = sum(row.has_unknown_cost for row in rows)
+    return cost_text(sum(known, Decimal()), len(known) + unpriced, unpriced)
 
 
 def _rows_by_key(table: RowTable, key: str | None) -> dict[tuple[str, int], tuple[int, TableRow]]:

@@ -23,6 +23,7 @@ from ...flow.flow import Flow
 from ...flow.session_tools import offered_tools
 from ...flow.steps import Invoke, calls
 from ...journal.calls.changed_objects import parts_of
+from ...journal.calls.reuse import ReusedRuns
 from ...journal.codec.encoding import DecodeError, EncodedValue, decode_value, encode_value
 from ...journal.codec.json_texts import encode
 from ...journal.codec.signatures import SignatureError, is_signed, sign, user_key
@@ -98,6 +99,7 @@ class Manifest(NamedTuple):
     note: str = ""
     """What a person must know about the start of the run: which run it repeats from which step, which
     rows of a table it has."""
+    reused: ReusedRuns = ReusedRuns()
 
 
 def write_manifest(state: RunState, journal: Journal, grant: Grant) -> str:
@@ -124,6 +126,7 @@ def write_manifest(state: RunState, journal: Journal, grant: Grant) -> str:
         "tools": sorted(grant.tools) if grant.tools is not None else None,
         "barred": sorted(grant.barred | grant.only_if_asking),
         **({"note": state.options.note} if state.options.note else {}),
+        **({"reused": list(map(list, state.reused))} if state.reused.run_ids else {}),
     }
     return encode(manifest)
 
@@ -186,6 +189,7 @@ def _manifest_of(row: RunRow, trust: bool | None) -> Manifest:
         notebook=stored["notebook"],
         functions=stored["functions"],
         note=stored.get("note", ""),
+        reused=ReusedRuns(*map(tuple, stored.get("reused", ()))),
     )
 
 
@@ -269,9 +273,11 @@ class _StoredText(_Offered):
 
 
 class _Noted(TypedDict, total=False):
-    """The key that a manifest may lack."""
+    """The keys that a manifest may lack."""
 
     note: str
+    reused: tuple[list[str], list[str]]
+    """The fields of `ReusedRuns`."""
 
 
 class _Stored(_Noted):

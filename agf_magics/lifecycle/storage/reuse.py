@@ -7,15 +7,25 @@ results, too.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 
-from ...journal.calls.reuse import EarlierRun, ReadValue, Reuse
+from ...journal.calls.reuse import EarlierRun, ReadValue, Reuse, ReusedRuns
 from ...journal.codec.identities import Identities
-from ...journal.database.errors import as_definition_errors
+from ...journal.database.errors import JournalError, as_definition_errors
 from ...journal.database.store import Store
-from ...journal.runs import RunHead, changed_objects, list_runs, missing_results, reading_texts
+from ...journal.runs import (
+    RunHead,
+    changed_objects,
+    list_runs,
+    missing_results,
+    read_run,
+    reading_texts,
+)
 from ...values.value import Value
-from ..runs.run import Run, state_of
+from ..runs.run import Run
+from ..runs.state import RunState
 from .lookup import find_run, journal
 from .run_names import identify, journaled_names, word_of
 from .stored_results import unpickle
@@ -24,31 +34,43 @@ MAX_RUNS = 20
 """The number of runs that are searched for results."""
 
 
-def reuse_results(run: Run, earlier: str | bool) -> None:
-    """Let ``run`` reuse the results of the run ``earlier``; True: for each call the newest result
-    in the last `MAX_RUNS` runs of its flow. The first run of a flow has none, so that a daily job
-    is one line.
+def find_reused(run: Run, earlier: str | bool) -> list[RunHead]:
+    """The runs whose results ``run`` reuses: the run ``earlier``; True: the last `MAX_RUNS` runs of
+    its flow. The first run of a flow has none, so that a daily job is one line.
 
     Raises DefinitionError if there is no run of that name or no journal.
     """
-    if run.dry:
-        return
     store = journal()
     with as_definition_errors():
-        match earlier:
-            case True:
-                heads = latest_runs(store, run.name, run.run_id)
-            case _:
-                heads = [_find_earlier(store, run, earlier)]
-        if run.journal is not None and heads:
-            source = heads[0].run_id if len(heads) == 1 else f"the last {len(heads)} runs"
-            reuse = Reuse(source, (), *reader_of_results(store, state_of(run).flow_input.input))
-            with reading_texts(store) as connection:
-                # From older runs, only results that newer runs lack are read.
-                for head in heads:
-                    earlier_run = EarlierRun(head.run_id, changed_objects(connection, head.num))
-                    reuse.add(earlier_run, missing_results(connection, head.num, reuse.count))
-            run.journal.reuse = reuse
+        if earlier is True:
+            return latest_runs(store, run.name, run.run_id)
+        return [_find_earlier(store, run, earlier)]
+
+
+def find_reused_again(store: Store, reused: ReusedRuns) -> list[RunHead]:
+    """The runs of ``reused`` that are still in the journal."""
+    found = list[RunHead]()
+    for run_id in reused.run_ids:
+        with suppress(JournalError):  # a damaged run has no results
+            row = read_run(store, run_id)
+            found += [row.head] if row is not None else []
+    return found
+
+
+def reuse_results(state: RunState, heads: Sequence[RunHead]) -> None:
+    """Let a run reuse, for each call, the newest result in these runs. Raises DefinitionError."""
+    if state.journal is None or not heads:
+        return
+    store = state.journal.store
+    source = heads[0].run_id if len(heads) == 1 else f"the last {len(heads)} runs"
+    with as_definition_errors():
+        reuse = Reuse(source, (), *reader_of_results(store, state.flow_input.input))
+        with reading_texts(store) as connection:
+            # From older runs, only results that newer runs lack are read.
+            for head in heads:
+                earlier_run = EarlierRun(head.run_id, changed_objects(connection, head.num))
+                reuse.add(earlier_run, missing_results(connection, head.num, reuse.count))
+        state.journal.reuse = reuse
 
 
 def reader_of_results(store: Store, input: Value) -> tuple[ReadValue, Identities]:

@@ -142,6 +142,7 @@ def over_rows(
         total=len(rows) if numbers is None else len(numbers),
         names=chosen.names,
         pandas=getattr(rows, "about", {}),
+        retried=chosen.retried,
     )
     options = replace(
         options,

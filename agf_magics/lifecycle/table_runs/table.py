@@ -25,6 +25,7 @@ from ...journal.records.records import Record
 from ...journal.row_records import RowOutcome, RowRecords
 from ...journal.secrets.masking import Secrets
 from ...languages.over import BODY, OVER, OverTerms, inputs_of_row
+from ...pictures.amounts import UNKNOWN
 from ...pictures.plain import untypeset
 from ...pictures.problems import brief_reason
 from ...text.diagnostics import DefinitionError, Diagnostic, StepError
@@ -371,7 +372,8 @@ class RowTable:
         if shown:  # only what the journal has is masked already
             why = why and self.run.secrets.text(why)
             values = self.run.secrets.shown_values(values)
-        about = (row.status, code, why, row.seconds, row.tokens, row.cost)
+        cost = UNKNOWN if shown and row.has_unknown_cost else row.cost
+        about = (row.status, code, why, row.seconds, row.tokens, cost)
         return {
             **self._numbers(row.number, row.repeat),
             **values,

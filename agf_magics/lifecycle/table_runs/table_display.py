@@ -7,12 +7,13 @@ cell (decision D58), and say what they leave out.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Protocol
 
 from ...languages.over import OverTerms
 from ...pictures.amounts import counted
 from ...pictures.plain import html, line
-from ...pictures.text_tables import Table, table_html, table_text
+from ...pictures.text_tables import Looks, Table, look_of, table_html, table_text
 from ...pictures.value_line import cell_text
 from ...values.value import Value
 
@@ -31,19 +32,21 @@ class RowsShown(Protocol):
 
     def __len__(self) -> int: ...
     @property
+    def failed(self) -> Sequence[int]: ...
+    @property
     def counts(self) -> dict[str, int]: ...
     def column_of(self, name: str) -> str: ...
     def shown_at(self, places: Sequence[int]) -> Iterator[dict[str, Value]]: ...
 
 
 def displayed_html(table: RowsShown) -> str:
-    about, shown = _displayed(table)
-    return table_html(*shown, html(about))
+    about, shown, looks = _displayed(table)
+    return table_html(*shown, html(about), looks=looks)
 
 
 def displayed_text(table: RowsShown) -> str:
-    about, shown = _displayed(table)
-    return "\n".join([about, *table_text(*shown)])
+    about, shown, looks = _displayed(table)
+    return "\n".join([about, *table_text(*shown, looks)])
 
 
 def shown_columns(table: RowsShown, rows: Iterable[Mapping[str, Value]]) -> tuple[list[str], int]:
@@ -69,17 +72,40 @@ def shown_columns(table: RowsShown, rows: Iterable[Mapping[str, Value]]) -> tupl
     return shown, len(columns) - len(shown)
 
 
-def _displayed(table: RowsShown) -> tuple[str, Table]:
-    """A line about the table, its columns, and the cells of its first rows."""
-    rows = list(table.shown_at(range(min(len(table), MOST_ROWS))))
-    columns, left_out = shown_columns(table, rows)
-    rows = rows[: MOST_CELLS // len(columns)]
+def _displayed(table: RowsShown) -> tuple[str, Table, Looks]:
+    """A line about the table, its columns, the cells of its first rows, and the looks of its columns. Of
+    a table with more rows than are displayed, the failed ones come first: they need attention."""
+    places = _first_places(table)
+    columns, left_out = shown_columns(table, table.shown_at(places))
+    places = places[: MOST_CELLS // len(columns)]
+    if len(places) == len(table):
+        places.sort()
+    rows = list(table.shown_at(places))
     seconds = table.column_of("seconds")
     cells = tuple(
         tuple(cell_text(row.get(name), name == seconds) for name in columns) for row in rows
     )
     counts = ", ".join(f"{count:,} {status}" for status, count in table.counts.items())
-    more = f"; the first {len(rows)} are shown" if len(table) > len(rows) else ""
+    more = _which(table, places) if len(table) > len(rows) else ""
     more += f"; without {counted(left_out, 'more column')}" if left_out else ""
     about = f"{counted(len(table), 'row')}: {counts}{more}"
-    return about, (tuple(line(name, 60) for name in columns), cells)
+    looks = [look_of(row.get(name) for row in rows) for name in columns]
+    return about, (tuple(line(name, 60) for name in columns), cells), looks
+
+
+def _first_places(table: RowsShown) -> list[int]:
+    """The places of the rows that are displayed first: those that failed, then the others."""
+    failed = table.failed[:MOST_ROWS]
+    others = (place for place in range(len(table)) if place not in failed)
+    return [*failed, *islice(others, MOST_ROWS - len(failed))]
+
+
+def _which(table: RowsShown, places: Sequence[int]) -> str:
+    """``; the failed ones and the first 14 others are shown``"""
+    failed = len({*places} & {*table.failed})
+    if not failed:
+        return f"; the first {len(places)} are shown"
+    if failed < len(table.failed):
+        return f"; the first {failed} of the failed ones are shown"
+    others = f" and the first {len(places) - failed} others" if failed < len(places) else ""
+    return f"; the failed ones{others} are shown"

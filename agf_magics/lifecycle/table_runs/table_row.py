@@ -89,6 +89,11 @@ class TableRow:
     """The cost of the row's models in US dollars; None: unknown, or the row asked no model."""
 
     @property
+    def has_unknown_cost(self) -> bool:
+        """Whether the row asked a model without a known price."""
+        return self.cost is None and self.tokens is not None
+
+    @property
     def input(self) -> Mapping[str, Value]:
         """The row as it was given. Raises DefinitionError ``over.not-stored``."""
         input = self._input

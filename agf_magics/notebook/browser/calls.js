@@ -17,8 +17,8 @@ function callPages({ named, element, button, hint, table, number, ends, valueEle
   function call({ name, at, error, given, result }) {
     const shown = at ? [element("h3", {}, at.startsWith("#") ? `${name} ${at}` : at)] : [];
     if (error) shown.push(errorElement(error));
-    if (given) shown.push(element("h4", {}, "Input"), valueElement(given));
     if (result) shown.push(element("h4", {}, "Output"), valueElement(result));
+    if (given) shown.push(element("h4", {}, "Input"), valueElement(given));
     return shown;
   }
 
@@ -114,10 +114,12 @@ function callPages({ named, element, button, hint, table, number, ends, valueEle
       this.panel.fit(this.inner.lastChild);
     }
 
-    openElement(index) {
+    async openElement(index) {
       Object.assign(this, { isOpen: false, byElement: false, index, offset: 0, failed: false });
-      this.fetch();
-      this.node.scrollIntoView({ block: "nearest" });
+      await this.fetch();
+      // Its beginning, below what the step has; the page around the panel stays where it is.
+      const top = of => of.getBoundingClientRect().top, { node } = this.panel;
+      node.scrollTop += top(this.node) - top(node);
     }
 
     partOf(index) {

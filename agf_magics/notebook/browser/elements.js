@@ -30,12 +30,13 @@ function hint(text) {
   return element("p", { class: "hint" }, text);
 }
 
-// A table of texts. `columns` are names or cells; `rows` have `cells`, and `bad` for a failure; `open` is called with the row that a person opens.
-function table(columns, rows, open) {
-  const head = element("tr", {}, columns.map(name => name.nodeType ? name : name ? element("th", { scope: "col" }, name) : element("td")));
+// A table of texts. `columns` are names or cells; `rows` have `cells`, and `bad` for a failure; `open` is called with the row that a person opens;
+// `looks` and `types` are of the columns.
+function table(columns, rows, open, looks = [], types = []) {
+  const head = element("tr", {}, columns.map((name, k) => name.nodeType ? name : name ? element("th", { scope: "col", class: looks[k], title: types[k] }, name) : element("td")));
   const body = rows.map(row => {
     const on = open && { click: () => open(row), keydown: event => event.key === "Enter" && open(row) };
-    const cells = row.cells.map(text => element("td", { class: row.bad && "bad", title: text }, text));
+    const cells = row.cells.map((text, k) => element("td", { class: row.bad ? "bad" : looks[k], title: text }, text));
     return element("tr", open ? { tabindex: 0, on } : {}, cells);
   });
   return element("div", { class: "scroll" }, element("table", {}, element("thead", {}, head), element("tbody", {}, body)));

@@ -39,7 +39,7 @@ function valuePages({ named, element, button, hint, table, valueElement, errorEl
       const back = button("‹ Values", () => { this.isOpen = false; this.asked = null; this.fetch(); });
       try {
         const { given, case: picked, output, error } = await this.state.request("evaluations", { step: this.step, number: place });
-        this.node.replaceChildren(back, element("h3", {}, own.element || "Values"), error ? errorElement(error) : "", this.whole(given, picked), ...(output ? [element("h4", {}, "Output"), valueElement(output)] : []));
+        this.node.replaceChildren(back, element("h3", {}, own.element || "Values"), error ? errorElement(error) : "", ...(output ? [element("h4", {}, "Output"), valueElement(output)] : []), element("h4", {}, this.title), this.whole(given, picked));
       } catch (error) { return this.node.replaceChildren(back, hint(error.message)); }
       back.focus({ preventScroll: true });
     }

@@ -372,7 +372,6 @@ function grip(label, move) {
     },
     pointerdown: event => {
       let { clientX: x, clientY: y } = event;
-      event.preventDefault(); // no text is selected
       dragged(to => {
         move(to.clientX - x, to.clientY - y);
         [x, y] = [to.clientX, to.clientY];
@@ -381,13 +380,12 @@ function grip(label, move) {
   return node;
 }
 
-// Until the pointer is released, `move` is called with its events, and then `end`.
+// Until the pointer is released, also outside of the window, `move` is called with its events, and then `end`.
 function dragged(move, end = () => {}) {
-  const stop = () => {
-    removeEventListener("pointermove", move);
-    removeEventListener("pointerup", stop);
+  const drag = new AbortController(), next = event => {
+    if (event.buttons && event.type === "pointermove") return move(event);
+    drag.abort();
     end();
   };
-  addEventListener("pointermove", move);
-  addEventListener("pointerup", stop);
+  for (const name of ["pointermove", "pointerup", "pointercancel"]) addEventListener(name, next, drag);
 }

@@ -4,18 +4,18 @@ const [PIECES, GAP] = [60, 1 / 400]; // of a bar at most; and the share of it th
 const [DENSE, LEAST] = [80, 1000]; // pixels of the lanes of many calls; and the least milliseconds between two questions
 
 function drawsLanes({ named, element, button, hint, number, setText, duration, marked }) {
-  // The failed calls of `found` on the lower half of a bar, or more of it if more failed; empty if no call did. The bar begins `start`
-  // milliseconds after the run, and is `took` long.
-  function failuresOf({ bars, density, began, end }, start, took, lost) {
-    const each = bars ? named("BarRow", bars) : named("DensityRow", density).map(({ failed }, k) => ({ failed, start: k / density.length * end, end: (k + 1) / density.length * end }));
+  // Where calls of `found` failed, as marks on a bar; empty if no call did. The bar begins `start` milliseconds after the run, and is
+  // `took` long. A failure is a moment: the times of a few calls would cover the bar of a fan-out.
+  function failuresOf({ bars, density, began, end }, start, took) {
+    const each = bars ? named("BarRow", bars).map(({ failed, end }) => ({ failed, start: end, end })) : named("DensityRow", density).map(({ failed }, k) => ({ failed, start: k / density.length * end, end: (k + 1) / density.length * end }));
     const stops = [], place = at => Math.max(0, Math.min(1, (at + began - start) / took)) * 100;
     let last = 0;
     for (const { start: from, end: to } of each.filter(({ failed }) => failed)) {
       if (last && place(to) < last + 0.2) continue; // as good as in the mark before it
-      const first = Math.max(last, place(from));
-      stops.push(`transparent ${last}% ${first}%, var(--bad) ${first}% max(${last = Math.max(place(to), place(from) + 0.5)}%, ${first}% + 2px)`);
+      const first = Math.max(last, Math.min(99.5, place(from)));
+      stops.push(`transparent ${last}% ${first}%, var(--bad) ${first}% max(${last = Math.max(place(to), place(from) + 0.5)}%, ${first}% + 4px)`);
     }
-    return stops.length && `linear-gradient(to right, ${stops.join(", ")}, transparent ${last}%) 0 100% / 100% max(50%, ${lost * 100}%) no-repeat`;
+    return stops.length && `linear-gradient(to right, ${stops.join(", ")}, transparent ${last}%)`;
   }
 
   // The lanes of the chosen step of a list: each of its calls in the first lane that is free; or, if they are many, how many ran at
@@ -80,6 +80,8 @@ function drawsLanes({ named, element, button, hint, number, setText, duration, m
       this.canvas.setAttribute("aria-label", `${title}${failed}; the panel lists them`);
     }
 
+    get isAnyFailed() { return this.bars.some(({ failed }) => failed) || this.columns.some(([, failed]) => failed); }
+
     // What is shown, in milliseconds after the first start.
     get range() {
       const [from, to] = this.part ?? this.list.times(), { began } = this.found;
@@ -101,7 +103,8 @@ function drawsLanes({ named, element, button, hint, number, setText, duration, m
       for (const { lane, start, end, failed } of this.bars) this.paint(failed, x(start), lane * this.high + 1, Math.max(0.6, x(end) - x(start) - 0.3), this.high - 1);
       this.all.hidden = !this.part;
       const after = at => duration(Math.max(0, at) / 1e3);
-      setText(this.times, `${after(low)} to ${after(high)} after the first start. Drag: zoom, click: the call`);
+      const which = low > 0 ? `${after(low)} to ${after(high)} after the first start` : `The first ${after(high)}`;
+      setText(this.times, `${which}. Drag to zoom, click a bar to open its call${this.isAnyFailed ? "; failed calls are red" : ""}.`);
     }
 
     column(x, k, [ran, failed]) {

@@ -1,7 +1,6 @@
-// The selected step, or the run itself: its error first, then what went in and out, its attempts or calls, its conversation, its definition.
+// The selected step, or the run itself: what came of it first, then how (its conversation, its attempts or calls), what went in, its definition.
 
 const AGAIN = 1000; // milliseconds between two requests for a step that changes, half of them for one with a list of calls
-const BEGINNING = 110; // pixels of a result that are in sight after what a person follows
 
 class Panel {
   constructor(view) {
@@ -10,8 +9,12 @@ class Panel {
     this.node = element("div", { class: "panel", role: "group", "aria-label": "Details", tabindex: 0 });
     this.id = null;
     this.parts = new Map(); // what a person may have opened stays while the step changes
-    this.place = { top: 0 }; // `isFollowed`: the end of a reply stays in sight, until a person scrolls
-    this.node.addEventListener("scroll", () => { this.place.top = this.node.scrollTop; }, { passive: true });
+    this.place = {}; // below the beginning of a conversation. `isFollowed`: the end of a reply stays in sight, until a person scrolls
+    this.node.addEventListener("scroll", () => {
+      const { scrollTop } = this.node;
+      if (scrollTop !== this.wasPut) this.place.top = scrollTop && scrollTop - this.above; // a person scrolled
+    }, { passive: true });
+    this.sizes = new ResizeObserver(() => this.keepPlace(this.parts.get("session")?.node)); // its Markdown comes later
     for (const event of ["wheel", "pointerdown", "keydown"]) this.node.addEventListener(event, () => { this.place.isFollowed = false; }, { passive: true });
   }
 
@@ -39,7 +42,7 @@ class Panel {
       this.parts.clear();
       // At its end a cell is shown by a new view, which is where the last one was.
       const of = `${this.state.runId} ${id}`, { kept } = this.state;
-      this.place = kept.place = kept.place?.of === of ? { ...kept.place } : { of, top: 0 };
+      this.place = kept.place = kept.place?.of === of ? { ...kept.place } : { of };
       this.node.replaceChildren(title, element("p", { class: isBusy ? "hint deaf" : "hint" }, isBusy ? "Details come when the cell has ended." : "…"));
     }
     if (isBusy) return;
@@ -60,7 +63,7 @@ class Panel {
     const top = this.node.scrollTop;
     if (row) this.show(found); else this.showRun(found);
     this.node.scrollTop = top;
-    if (this.parts.has("session")) this.keepPlace(this.parts.get("session").node);
+    this.keepPlace(this.parts.get("session")?.node);
     this.widen(Boolean(found.session) || this.hasWideTable === id);
     for (const line of this.node.querySelectorAll(".excerpt")) this.fit(line); // its carets are below what they mean
   }
@@ -82,13 +85,16 @@ class Panel {
     this.widen(true);
   }
 
-  // A part grows: its end comes in sight if it is followed, and with it the beginning of the result; else the place of the last view.
+  // A part grows, or what is above it: its end stays in sight if it is followed; else what a person reads.
   keepPlace(node) {
-    if (!node.clientHeight) return; // not here yet, or not any more
-    const end = of => of.getBoundingClientRect().bottom, last = this.result?.isConnected ? Math.min(end(this.result), end(node) + BEGINNING) : end(node);
-    if (this.place.isFollowed) this.node.scrollTop += last - end(this.node) + 8;
-    else this.node.scrollTop ||= this.place.top;
+    if (!node?.clientHeight) return; // not here yet, or not any more
+    if (this.place.isFollowed) this.node.scrollTop += node.getBoundingClientRect().bottom - this.node.getBoundingClientRect().bottom + 8;
+    else if (this.place.top) this.node.scrollTop = this.place.top + this.above;
+    this.wasPut = this.node.scrollTop;
   }
+
+  // The pixels above the conversation.
+  get above() { return (this.parts.get("session")?.node.offsetTop ?? this.node.offsetTop) - this.node.offsetTop; }
 
   showRun(run) {
     const children = [element("h3", {}, run.name), element("code", {}, run.id)];
@@ -156,20 +162,17 @@ class Panel {
     const children = [element("h3", {}, step.name), this.head(), ...this.view.extras.panelParts(step, this.view.chosen)];
     const part = (title, ...inner) => children.push(element("h4", {}, title), ...inner);
     if (step.error) part("Error", errorElement(step.error));
-    if (step.session) part("Conversation", this.part("session", () => new LaterPart(this.view, "session", step.session)));
-    if (step.input) part("Input", valueElement(step.input));
-    const values = step.evaluates ? [this.part("values", () => new LaterPart(this.view, "evaluations", step.id, step.evaluates))] : [];
-    if (step.evaluates === "Input") children.push(...values.splice(0));
-    for (const [name, text] of step.arriving ?? []) part(`Arriving: ${name}`, element("pre", {}, text));
-    if (step.printed) part("Printed", element("pre", {}, step.printed));
     if (step.output) part("Output", this.copy({ step: step.id }), valueElement(step.output, this.whole({ step: step.id })));
+    for (const [name, text] of step.arriving ?? []) part(`Arriving: ${name}`, element("pre", {}, text));
+    if (step.session) part("Conversation", this.part("session", () => new LaterPart(this.view, "session", step.session)));
+    if (step.printed) part("Printed", element("pre", {}, step.printed));
     if (step.attempts) part("Attempts", this.attempts(step));
-    children.push(...values);
+    if (step.evaluates) children.push(this.part("values", () => new LaterPart(this.view, "evaluations", step.id, step.evaluates)));
     if (step.many && !step.note) children.push(this.part("calls", () => new LaterPart(this.view, "calls", step.id, step.elements, step.evaluates), step.calls));
+    if (step.input) part("Input", valueElement(step.input));
     if (step.note) children.push(hint(step.note));
     if (step.definition) part([placeElement(`Definition: ${step.definition.name}, line ${step.definition.first}`), " · in Python: ", element("code", {}, step.id)], definitionElement(step.definition));
     this.put(children);
-    this.result = step.output && [...this.node.children].findLast(child => child.previousElementSibling?.className === "copy");
     const { wanted } = this;
     if (wanted) this.withCalls(calls => calls.openElement(wanted));
     this.wanted = null;
@@ -191,6 +194,7 @@ class Panel {
       if (old && isThis()) old = old.nextElementSibling; else this.node.insertBefore(child, old);
     }
     while (old) drop();
+    for (const child of children) this.sizes.observe(child);
   }
 
   // One call of the selected step, by its number.

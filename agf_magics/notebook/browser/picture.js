@@ -2,7 +2,7 @@
 // attribute, and paints the states on the copy.
 
 const TAGS = new Set(["svg", "g", "rect", "path", "polygon", "text", "title", "desc"]);
-const ATTRIBUTES = new Set(["viewBox", "width", "height", "x", "y", "rx", "d", "points", "fill", "fill-opacity", "stroke",
+const ATTRIBUTES = new Set(["viewBox", "width", "height", "x", "y", "rx", "d", "points", "fill", "stroke",
   "stroke-opacity", "stroke-width", "stroke-dasharray", "paint-order", "font-family", "font-size", "font-weight", "text-anchor", "class", "data-step", "data-from", "data-lines"]);
 const DIRECTION_NAMES = { auto: "as it fits", TB: "top to bottom", LR: "left to right" };
 const SECOND_CLICK = 600; // milliseconds within which it follows the first
@@ -88,15 +88,13 @@ class PictureView {
     this.direction = "auto";
     this.canvas = element("div", { class: "picture", on: { pointerover: event => this.lightUp(event.target),
       wheel: event => this.wheel(event), pointerdown: event => this.drag(event), keydown: event => this.key(event), focusin: event => this.ringAround(this.boxes.get(Number(event.target.dataset.row))) } });
-    this.isTwice = false; // a second click may follow
     this.crumbs = element("nav", { class: "crumbs", "aria-label": "Flows" });
     this.seen = new Map(); // the part of each flow that was in sight, by the path to it
     this.node = element("div", {}, this.crumbs, this.canvas, this.tools = element("div", { class: "tools" },
       tool("−", "Zoom out", () => this.zoom(1.25)), tool("+", "Zoom in", () => this.zoom(0.8)), tool("⊡", "Fit", () => this.fit()),
-      this.turn = tool("⇄", "", () => this.turnTo(this.direction !== "auto" ? "auto" : this.found?.down ? "LR" : "TB")), this.state.alone ? this.view.full : ""));
-    this.turn.title = this.turn.ariaLabel = `Direction: ${DIRECTION_NAMES.auto}`;
+      this.turn = tool("⇄", "Direction: as it fits", () => this.turnTo(this.direction !== "auto" ? "auto" : this.found?.down ? "LR" : "TB")), this.state.alone ? this.view.full : ""));
     this.map = svgElement("svg", { class: "minimap", role: "img", "aria-label": "Overview: click to move", tabindex: -1, hidden: "" });
-    this.map.addEventListener("pointerdown", event => this.jump(event));
+    this.map.onpointerdown = event => this.jump(event);
     this.node.append(this.map);
     this.isMoved = false; // a person moved the view: it no longer follows the run
     this.isFull = isFull();
@@ -223,7 +221,7 @@ class PictureView {
     if (!group || !ring || i == null) return;
     const [x, y, width, height] = ["x", "y", "width", "height"].map(name => Number(ring.getAttribute(name)));
     const bar = color => svgElement("rect", { x: x + 10, y: y + height - 4.5, height: 2.5, width: 0, fill: color });
-    const box = { id, group, ring, area: [x, y, width, height], isFolded: this.found.folded.includes(id), x: x + width / 2, y: y + height / 2, top: y, left: x + 10, right: x + width - 6, room: width - 20, tall: height, done: bar("#27894f"), lost: bar("#d64545") };
+    const box = { id, group, ring, area: [x, y, width, height], isFolded: this.found.folded.includes(id), x: x + width / 2, y: y + height / 2, top: y, left: x + 10, right: x + width - 6, room: width - 20, done: bar("#27894f"), lost: bar("#d64545") };
     box.pill = svgElement("rect", { y: y - 9, height: 16, rx: 8 });
     box.corner = svgElement("text", { y: y + 3, fill: "#ffffff", "text-anchor": "middle", "font-weight": "bold" });
     box.border = { role: ring.getAttribute("class"), stroke: ring.getAttribute("stroke"), "stroke-width": ring.getAttribute("stroke-width") ?? 1 };
@@ -239,7 +237,7 @@ class PictureView {
     const sign = [...group.children].find(child => child.textContent === "▸");
     if (sign) {
       sign.setAttribute("class", `${sign.getAttribute("class") ?? ""} opens`);
-      sign.append(svgElement("title", {}, "Open the flow that it calls (double click)"));
+      sign.append(svgElement("title", {}, "Open the called flow (double click)"));
       sign.addEventListener("click", event => { event.stopPropagation(); this.open(i, id); });
     }
     for (const part of new Set([group, bordered])) {
@@ -255,7 +253,7 @@ class PictureView {
 
   // The first click may move the picture away below the pointer. So the second one is of the same box, wherever it falls.
   expectSecond(open) {
-    this.isTwice = true;
+    this.isTwice = true; // a second click may follow
     addEventListener("dblclick", open, { capture: true });
     setTimeout(() => {
       this.isTwice = false;
@@ -314,10 +312,11 @@ class PictureView {
     this.fetch();
   }
 
-  // A frame folds; a call opens the flow that it calls.
+  // A frame folds; a call opens the flow that it calls; of another box, a key leads to the details.
   open(i, id, at) {
     if (this.found.frames.includes(id) || this.found.folded.includes(id)) this.toggle(id, at);
     else if (this.state.tree[i + 1]?.[Step.id].startsWith(`${this.state.tree[i][Step.id]}/`)) this.enter([...this.flow, id]);
+    else if (!at) this.view.panel.node.focus();
   }
 
   draw() {
@@ -434,7 +433,7 @@ class PictureView {
     if (isHidden) return;
     const scale = Math.min(MAP[0] / width, MAP[1] / height), rounded = side => side.toFixed(1);
     for (const [name, value] of Object.entries({ width: width * scale, height: height * scale, viewBox: this.whole.join(" ") })) this.map.setAttribute(name, value);
-    const boxes = [...this.boxes].map(([i, box]) => svgElement("rect", { x: box.left - 10, y: box.y - box.tall / 2, width: box.room + 20, height: box.tall,
+    const boxes = [...this.boxes].map(([i, { area: [x, y, width, height] }]) => svgElement("rect", { x, y, width, height,
       fill: this.lookOf(i).name === "pending" ? "#8886" : this.lookOf(i).color }));
     this.map.replaceChildren(...boxes, svgElement("rect", { class: "seen", "stroke-width": rounded(2 / scale),
       x: rounded(seenX), y: rounded(seenY), width: rounded(seenWidth), height: rounded(seenHeight) }));
@@ -443,13 +442,12 @@ class PictureView {
   // The view moves to a place of the overview, and with the pointer.
   jump(event) {
     const move = to => {
-      const point = new DOMPoint(to.clientX, to.clientY).matrixTransform(this.map.getScreenCTM().inverse()), [, , width, height] = this.box;
+      const [x, y] = this.point(to, this.map), [, , width, height] = this.box;
       this.isMoved = true;
-      this.show([point.x - width / 2, point.y - height / 2, width, height]);
+      this.show([x - width / 2, y - height / 2, width, height]);
     };
     move(event);
     dragged(move);
-    event.stopPropagation();
   }
 
   // While the run goes on, the step that runs is in sight, until a person moves the view.
@@ -457,9 +455,9 @@ class PictureView {
     if (this.isMoved || !this.state.last.live || !this.box) return;
     const running = [...this.boxes].filter(([i]) => this.lookOf(i).name === "running").map(([, box]) => box);
     const box = running.at(-1), [x, y, width, height] = this.box;
-    const isSeen = box && box.x > x && box.x < x + width && box.y - box.tall / 2 > y && box.y + box.tall / 2 < y + height;
-    if (box && !isSeen) this.isFollowing = true;
-    if (box && !isSeen) this.show([width < this.whole[2] ? box.x - width / 2 : x, height < this.whole[3] ? box.y - height / 2 : y, width, height]);
+    if (!box || (box.x > x && box.x < x + width && box.top > y && 2 * box.y - box.top < y + height)) return;
+    this.isFollowing = true;
+    this.show([width < this.whole[2] ? box.x - width / 2 : x, height < this.whole[3] ? box.y - height / 2 : y, width, height]);
   }
 
   // All of it on the whole screen, or where its words can be read, else from its beginning: the upper left. What a person has selected is in sight. A picture that
@@ -472,16 +470,13 @@ class PictureView {
     this.show([start(chosen?.x, x, width, seenX, 0.5), start(chosen?.y, y, height, seenY, 0), seenX, seenY]);
   }
 
+  // The whole picture in the form of its place.
   fit() {
     this.isMoved = true;
-    if (this.svg) this.show(this.around());
-  }
-
-  // The whole picture in the form of its place.
-  around() {
+    if (!this.svg) return;
     const [x, y, width, height] = this.whole, room = [this.canvas.clientWidth || 500, this.canvas.clientHeight || TALLEST];
     const scale = Math.min(room[0] / width, room[1] / height), [seenX, seenY] = room.map(side => side / scale);
-    return [x - (seenX - width) / 2, y - (seenY - height) / 2, seenX, seenY];
+    this.show([x - (seenX - width) / 2, y - (seenY - height) / 2, seenX, seenY]);
   }
 
   zoom(factor, at) {
@@ -493,9 +488,9 @@ class PictureView {
     this.show([px - (px - x) * factor, py - (py - y) * factor, width * factor, height * factor]);
   }
 
-  point(event) {
-    const point = new DOMPoint(event.clientX, event.clientY).matrixTransform(this.svg.getScreenCTM().inverse());
-    return [point.x, point.y];
+  point({ clientX, clientY }, svg = this.svg) {
+    const { x, y } = new DOMPoint(clientX, clientY).matrixTransform(svg.getScreenCTM().inverse());
+    return [x, y];
   }
 
   wheel(event) {

@@ -5,7 +5,6 @@ const ROW = 24; // pixels, as in the style
 const TALLEST = 18 * ROW;
 const NUMBER = 56; // pixels from a label of the axis to the next one at least
 const SEARCHED = 15; // rows from which a tree has a field to search
-const SPARE = 30; // pixels at the end of the axis that a label may have, too
 const ENDS = 130; // pixels of the state and the time beside a name and its bar, with the gaps
 const PAUSE = 1000; // milliseconds between two questions for the calls of steps that run
 const [STATES, WIDEST] = [126, 210]; // pixels of a state, as in the style; where there is room, at most
@@ -117,7 +116,7 @@ class StepList {
     const labels = [];
     let taken = 0; // in pixels
     for (let times = Math.ceil(from / step - 1e-9), at; (at = times * step) <= to; times++) {
-      const text = at ? tickText(at, step, to) : "0", x = (at - from) / (to - from) * room, wide = this.measured(text, "11px") + 8, isBefore = x + wide > room + SPARE;
+      const text = at ? tickText(at, step, to) : "0", x = (at - from) / (to - from) * room, wide = this.measured(text, "11px") + 8, isBefore = x + wide > room;
       const hasRoom = (isBefore ? x - wide : x) >= taken;
       if (!hasRoom && !isBefore) return null;
       labels.push({ text: hasRoom ? text : "", x, isBefore });
@@ -220,7 +219,7 @@ class StepList {
   // A bar, which ends at `end`: when each call of the step ran; of calls at the same time, which the lanes show, when any did and when the failed did.
   paintOf(i, row, look, end) {
     const start = row[Now.start] * 1e3, took = end * 1e3 - start, known = this.pieces.get(i), found = known?.found, isOpen = row[Now.end] == null;
-    const lost = row[Now.failedShare] / (row[Now.okShare] + row[Now.failedShare]), marks = lost && took > 0 && found && known.views.failuresOf(found, start, took, lost);
+    const lost = row[Now.failedShare] / (row[Now.okShare] + row[Now.failedShare]), marks = lost && took > 0 && found && known.views.failuresOf(found, start, took);
     // What failed at no known time is a small mark at the end: a line along the bar would name times.
     const over = lost ? `${marks || "linear-gradient(var(--bad) 0 0) 100% / 4px 50% no-repeat"}, ` : "", whole = over + look.color;
     if (!(this.state.tree[i][Step.repeats] || row[Now.hasAttempts]) || this.state.isDeaf || !(took > 0)) return whole;
@@ -358,7 +357,6 @@ function marked(event, node, use, begin = () => {}) {
   const room = node.getBoundingClientRect(), place = x => bounded(0, (x - room.left) / room.width, 1), first = place(event.clientX);
   const mark = element("div", { class: "mark" });
   let last = first;
-  event.preventDefault();
   dragged(to => {
     last = place(to.clientX);
     Object.assign(mark.style, { left: `${Math.min(first, last) * 100}%`, width: `${Math.abs(last - first) * 100}%` });

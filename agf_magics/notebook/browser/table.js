@@ -37,12 +37,13 @@ function rowTable({ named, element, button, hint, number, ends }) {
 
     show({ columns, rows, note }) {
       const { fixed } = this.state; // a report has one order, and nothing is written
-      const head = named("ColumnRow", columns).map(({ name, text }) => fixed ? element("th", { scope: "col" }, text) : element("th", { scope: "col", "aria-sort": name === this.sort ? (this.down ? "descending" : "ascending") : null },
+      const listedColumns = named("ColumnRow", columns);
+      const head = listedColumns.map(({ name, text, look }) => fixed ? element("th", { scope: "col", class: look }, text) : element("th", { scope: "col", class: look, "aria-sort": name === this.sort ? (this.down ? "descending" : "ascending") : null },
         button(`${text}${name === this.sort ? (this.down ? " ▾" : " ▴") : ""}`, () => this.by(name), { class: "link", title: `Sort by ${text}` })));
       const listed = named("TableRow", rows);
       // The label is beside the number: it is seen without scrolling.
       const hasLabels = !fixed || listed.some(({ label }) => label), labelled = ([first, ...others], label) => [first, hasLabels ? label : "", ...others];
-      const body = listed.map(({ place, isFailed, cells, label }) => element("tr", {}, labelled(cells.map((text, k) => element("td", { title: text, class: isFailed && (text.length > 30 ? "bad long" : "bad") },
+      const body = listed.map(({ place, isFailed, cells, label }) => element("tr", {}, labelled(cells.map((text, k) => element("td", { title: text, class: [listedColumns[k].look, isFailed && "bad", isFailed && text.length > 30 && "long"].filter(Boolean).join(" ") },
         k || fixed ? text : button(text, () => this.open(place), { class: "link", title: "Show its calls" }))), element("td", {}, fixed ? label : this.labelField(place, label)))));
       this.body.replaceChildren(rows.length ? element("div", { class: "scroll" }, element("table", { class: "rows" }, element("thead", {}, element("tr", {}, labelled(head, element("th", { scope: "col" }, "label")))), element("tbody", {}, body)))
         : hint("There is no such row."), note ? hint(note) : "");

@@ -1,8 +1,7 @@
-// Values as elements. Only a data frame brings HTML, which goes into a frame without scripts and connections.
+// Values as elements.
 
 const SHORT = 60; // characters of a text that may be next to its key
 const [FIRST_LINES, LAST_LINES, WIDE] = [12, 4, 60]; // lines of a long text that are in sight, those that are no reason for a button, and the characters of a line
-const POLICY = `<meta http-equiv="Content-Security-Policy" content="default-src 'none'; img-src data:; style-src 'unsafe-inline'">`;
 
 // `whole`: gets all of a text of which the value is the beginning.
 function valueElement(value, whole) {
@@ -10,11 +9,10 @@ function valueElement(value, whole) {
     case "text": return value.markdown ? replyElement(value, whole) : value.block ? blockElement(value, whole) : value.all ? longElement(value) : element("pre", { class: value.text.length <= SHORT && "short", title: value.whole }, value.text);
     case "png": return element("img", { src: `data:image/png;base64,${value.data}`, alt: value.title });
     case "grid": return details(value.title, [
-      table(value.columns, value.rows.map(cells => ({ cells }))), value.more ? `… ${value.more}` : ""]);
+      table(value.columns, value.rows.map(cells => ({ cells })), null, value.looks, value.types), value.more ? `… ${value.more}` : ""]);
     case "group": return details(value.title, [
       element("ul", {}, value.parts.map(([key, part]) => element("li", {}, key == null ? "" : keyElement(key), valueElement(part)))),
       value.more ? `… ${number(value.more)} more` : ""], value.parts.length <= 12);
-    case "frame": return details(value.title, [value.html ? sandboxed(value) : element("pre", {}, value.text), value.more ? `… ${value.more}` : ""]);
   }
   return element("pre", {}, "—");
 }
@@ -30,13 +28,17 @@ function replyElement({ text, more }, whole) {
   return more ? element("div", {}, node, whole ? moreButton(more, whole, all => markdownElement(all, node)) : hint(`… and ${number(more)} more lines`)) : node;
 }
 
-// JupyterLab writes the Markdown of a model, once the text is in the page; elsewhere it is plain text. A node that has something
-// written keeps it until this is.
+// JupyterLab writes the Markdown of a model; elsewhere it is plain text. A node that has something written keeps it until this is.
+// A node out of the page, as each is for a moment at the end of its cell, is written when it is there again.
 function markdownElement(text, node = element("div", { class: "markdown" }), arriving = false) {
-  queueMicrotask(() => {
-    const isWritten = !node.dispatchEvent(new CustomEvent("agf-markdown", { bubbles: true, composed: true, cancelable: true, detail: { text, node, arriving } }));
-    if (!isWritten || !node.firstChild) node.replaceChildren(element("pre", { class: isWritten ? "late" : "" }, text));
+  const plain = name => node.replaceChildren(element("pre", { class: name }, text));
+  if (!node.firstChild) plain("late");
+  const observer = new ResizeObserver(() => {
+    if (!node.clientHeight) return;
+    observer.disconnect();
+    if (node.dispatchEvent(new CustomEvent("agf-markdown", { bubbles: true, composed: true, cancelable: true, detail: { text, node, arriving } }))) plain("");
   });
+  observer.observe(node);
   return node;
 }
 
@@ -70,25 +72,4 @@ function details(title, children, open = true) {
 
 function keyElement(key) {
   return element("span", { style: { opacity: 0.75 } }, `${key}: `);
-}
-
-const frames = new Map(); // each with its value: a frame has none of the page's style, so it is written again in another theme
-
-new MutationObserver(() => {
-  for (const [frame, value] of frames) if (frame.isConnected) frame.srcdoc = framePage(value); else frames.delete(frame);
-}).observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-name"] });
-
-function framePage(value) {
-  const theme = getComputedStyle(document.body), color = name => theme.getPropertyValue(`--jp-${name}`).replace(/[<>"';{}]/g, "").trim();
-  const text = color("ui-font-color1") || "#1b1b1b", back = color("layout-color0") || "#fff", line = color("border-color2") || "#bbb";
-  const style = `body{margin:2px;font:12px sans-serif;color:${text};background:${back}}table{border-collapse:collapse}`
-    + `td,th{border:1px solid ${line};padding:2px 6px;text-align:left}`;
-  return `${POLICY}<style>${style}</style><body>${value.html}`;
-}
-
-function sandboxed(value) {
-  const rows = value.html.match(/<tr/g)?.length ?? 8;
-  const frame = element("iframe", { sandbox: "", title: value.title, srcdoc: framePage(value), style: { height: `${Math.min(280, 40 + 24 * rows)}px` } });
-  frames.set(frame, value);
-  return frame;
 }

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ...lifecycle.runs.run import Run
 from ...pictures.markdown import markdown_html
-from ...pictures.plain import details, html, line
+from ...pictures.plain import details, html, line, lines_html
 from ...pictures.values import BLOCK, shown_html
 from ..explorer.replies import reply_to
 from ..explorer.request_types import AnyRun, Json
@@ -54,7 +54,7 @@ def message_html(message: Json) -> str:
     parts = [_dim(" · ".join(facts)), _error(message)]
     if text := message.get("text"):
         is_reply = message["who"] == "model"  # JupyterLab does not render Markdown inside HTML
-        part = markdown_html(text) if is_reply else f'<pre style="{BLOCK}">{html(text)}</pre>'
+        part = markdown_html(text) if is_reply else lines_html(html(text), BLOCK)
         parts.append(details(html(message["title"]), part) if "title" in message else part)
     for call in message.get("calls", ()):
         # A call that still arrives has no arguments yet.
@@ -68,7 +68,7 @@ def _result(call: Json) -> str:
     """The result of a call below the call; empty if it is not known."""
     if not {"result", "error", "text"} & call.keys():
         return ""
-    text = f'<pre style="{BLOCK}">{html(call["text"])}</pre>' if "text" in call else ""
+    text = lines_html(html(call["text"]), BLOCK) if "text" in call else ""
     value = _value(call["result"]) if "result" in call else ""
     took = f" · {call['took']}" if call.get("took") else ""
     return (
@@ -78,7 +78,7 @@ def _result(call: Json) -> str:
 
 def _error(part: Json) -> str:
     error = part.get("error")
-    return f'<pre class="error" style="{BLOCK}">{html(error)}</pre>' if error else ""
+    return lines_html(html(error), BLOCK, "error") if error else ""
 
 
 def _dim(words: str) -> str:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from decimal import Decimal
 from itertools import groupby
 from typing import Any
 
 from ...lifecycle.past import past_run
 from ...lifecycle.past.comparison_tables import FIRST, NOT_COMPARED, SECOND, Comparison
-from ...pictures.amounts import duration, money
+from ...pictures.amounts import cost_words, duration
 from ...pictures.difference import diff_text
 from ...pictures.pages.wire import ComparedRunRow, ComparedStepRow, ComparedValueRow
 from ...pictures.plain import line, plain
 from ...pictures.row_words import AGAIN
-from ...pictures.values import value_text
+from ...pictures.values import value_among, value_text
+from ...values.value import Value
 from ..explorer.arguments import texts_of
 from ..explorer.request_types import Json, Refused
 
@@ -66,21 +68,26 @@ def compare_runs(arguments: Json) -> Json:
 
 
 def _compared_step(row: Mapping[str, Any]) -> ComparedStepRow:
-    cost = row["cost"]
-    other_cost = row["cost of the other"]
     return ComparedStepRow(
         name=line(row["name"], 60),
         step=line(row["step"], 100),
         differs=row["differs"],
         seconds=row["seconds"],
         other_seconds=row["seconds of the other"],
-        cost=money(cost) if cost else "",
-        other_cost=money(other_cost) if other_cost else "",
+        cost=_cost(row["cost"], row["unpriced"]),
+        other_cost=_cost(row["cost of the other"], row["unpriced of the other"]),
         calls=row["calls"],
         other_calls=row["calls of the other"],
         reused=_reused(row["reused"], row["calls"]),
         other_reused=_reused(row["reused of the other"], row["calls of the other"]),
     )
+
+
+def _cost(known: Decimal | None, unpriced: int) -> str:
+    """The cost of a step's models; empty: it asked none."""
+    if known is None and not unpriced:
+        return ""
+    return cost_words(known or Decimal(), unpriced, unpriced)
 
 
 def _reused(earlier: int, calls: int) -> str:
@@ -179,6 +186,12 @@ def _both_values(row: _Part) -> list[str]:
     return [
         ""
         if row["differs"] == lacks
-        else plain(value_text(row[which], is_exact=True), MOST_COMPARED_TEXT)
+        else plain(_compared_text(row, row[which]), MOST_COMPARED_TEXT)
         for which, lacks in lacking.items()
     ]
+
+
+def _compared_text(row: _Part, value: Value) -> str:
+    """A value as text. Only a number that differs has all its digits, which may be the difference."""
+    is_compared = row["differs"] != NOT_COMPARED
+    return value_text(value, is_exact=True) if is_compared else value_among(value)

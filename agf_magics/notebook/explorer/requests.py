@@ -40,7 +40,7 @@ from ...pictures.row_words import (
     tally_of,
 )
 from ...pictures.scene.builder import scene
-from ...pictures.scene.called_flows import tools_of
+from ...pictures.scene.called_flows import answering_of, tools_of
 from ...pictures.scene.groups import steps_of_groups, with_groups
 from ...pictures.scene.scene import Frame, Scene, within
 from ...pictures.values import value_brief, value_json, value_text
@@ -94,16 +94,19 @@ def picture_json(linked: Linked, arguments: Mapping[str, Any]) -> Json:
     flow = shown.flow
     called = [id for id, callee in shown.callees.items() if isinstance(callee, Linked)]
     offered: dict[str, Sequence[str]] = {}
+    answering: dict[str, str] = {}
     for call in calls(flow.body):
         offered |= tools_of(call, shown.callees)
-    drawn = with_groups(scene(flow, called=called, offered=offered), ())
+        answering |= answering_of(call, shown.callees)
+    draw = partial(scene, called=called, offered=offered, answering=answering)
+    drawn = with_groups(draw(flow), ())
     groups = steps_of_groups(drawn)
     frames = {frame.id for frame in drawn.frames}
     folded = [id for id in texts_of(arguments.get("folded")) if id in frames]
     if "folded" not in arguments:
         folded = _folded_at_start(drawn)
     if folded:
-        drawn = with_groups(scene(flow, folded, called, offered=offered), folded)
+        drawn = with_groups(draw(flow, folded), folded)
     wanted = arguments.get("direction")
     direction: Direction = wanted if wanted in ("TB", "LR") else "auto"
     breaks = texts_of(arguments.get("breaks")) if "breaks" in arguments else None

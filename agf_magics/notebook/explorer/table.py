@@ -20,6 +20,7 @@ from ...lifecycle.table_runs.table_display import shown_columns
 from ...pictures.amounts import counted
 from ...pictures.pages.wire import ColumnRow, TableRow
 from ...pictures.plain import line
+from ...pictures.text_tables import look_of
 from ...pictures.value_line import cell_text
 from ...pictures.values import value_text
 from ...values.no_json import has_no_json
@@ -76,7 +77,10 @@ def table_page(run: AnyRun, arguments: Mapping[str, Any]) -> Json:
         "failed": len(table.failed),
         "before": line(_earlier(run), 90),
         "note": more,
-        "columns": [ColumnRow(name, line(name, 60)) for name in columns],
+        "columns": [
+            ColumnRow(name, line(name, 60), look_of(row.get(name) for row in rows))
+            for name in columns
+        ],
         "rows": [
             TableRow(
                 place=place,

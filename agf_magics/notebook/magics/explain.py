@@ -12,7 +12,7 @@ from ...commands.line import ParsedLine
 from ...editor.error_pages import entries
 from ...text.diagnostics import AgfError, DefinitionError, Diagnostic
 from ...text.suggestions import nearest
-from ..output.output import show
+from ..output.output import show_markdown
 from .base import NotebookMagics, takes
 
 
@@ -34,7 +34,7 @@ class ExplainMagics(NotebookMagics):
                 raise DefinitionError(
                     Diagnostic("magic.unknown-code", f"no error has the code {code!r}", span, hint)
                 )
-            show({"text/markdown": text, "text/plain": text})
+            show_markdown(text)
 
 
 def nearest_hint(name: str, names: Iterable[str], otherwise: str) -> str:

@@ -19,7 +19,7 @@ from ...lifecycle.launch import launch
 from ...pictures.amounts import counted
 from ...pictures.difference import MISSING, find_differences
 from ...text.diagnostics import AgfError, DefinitionError, Diagnostic
-from ..output.output import show
+from ..output.output import show_markdown
 from .base import NotebookMagics, takes
 from .exercises import FILE, Lesson, lessons
 from .explain import nearest_hint
@@ -37,7 +37,7 @@ class LessonMagics(NotebookMagics):
     def lesson(self, parsed: ParsedLine) -> None:
         word = parsed.word("NAME")
         if word is None:
-            return show({"text/markdown": _table(), "text/plain": _table()})
+            return show_markdown(_table())
         lesson = lessons().get(word.text)
         if lesson is None:
             hint = nearest_hint(word.text, lessons(), "%lesson lists them")
@@ -45,7 +45,7 @@ class LessonMagics(NotebookMagics):
             raise DefinitionError(Diagnostic("magic.unknown-lesson", message, word.span, hint))
         if "--check" not in parsed:
             text = f"### {lesson.title}\n\n{lesson.task}\n\n{_about(lesson)}`%lesson {word.text} --check`"
-            return show({"text/markdown": text, "text/plain": text})
+            return show_markdown(text)
         wrong = list(self._wrong(lesson))
         print("\n".join(wrong or [f"✓ {word.text}: right"]))
 

@@ -11,8 +11,12 @@ from IPython.display import DisplayHandle, display
 
 from ...compat.browser import IN_BROWSER
 from ...lifecycle.runs.run import Run, state_of
-from ...pictures.plain import untypeset
+from ...pictures.markdown import markdown_html
+from ...pictures.plain import plain, untypeset
 from .place import Place
+
+MOST_MARKDOWN = 50_000
+"""The most characters of a text of ours that is displayed."""
 
 Bundle = dict[str, Any]
 """A text for each MIME type."""
@@ -23,6 +27,13 @@ EMPTY: Bundle = {"text/html": "", "text/plain": ""}
 
 def show(bundle: Bundle) -> None:
     display(_as_text(bundle), raw=True)  # type: ignore[no-untyped-call]
+
+
+def show_markdown(text: str) -> None:
+    """Display ``text``. Its HTML is ours, because nbconvert writes the code of Markdown in a proportional
+    font, in which its columns and carets move."""
+    page = markdown_html(plain(text, MOST_MARKDOWN))
+    show({"text/html": page, "text/markdown": text, "text/plain": text})
 
 
 def _as_text(bundle: Bundle) -> Bundle:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from .. import theme as look
 from ..plain import line
 from ..row_words import Corner
-from ..scene.boxes import LEADING, PILL, SMALL, STACK, Measured, measured
+from ..scene.boxes import LEADING, PILL, STACK, Measured, label_size, measured
 from ..scene.scene import VALUES, Box, Frame, Link, Scene, Tags, first_boxes, last_boxes, within
 from ..scene.value_lines import wired
 from .graphviz import Point, read_edges, read_places, run_graphviz
@@ -61,7 +61,7 @@ LOOP_BEGIN = 12.0
 LOOP_END = 9.0
 """Points from the corner of a box to where a loop enters its left border."""
 LOOP_SIZE = 26.0
-"""Points from a box to the handles of a loop's curve; each further loop of the box is larger."""
+"""Points from a box to the handles of a loop's curve."""
 
 
 class Rectangle(NamedTuple):
@@ -77,6 +77,10 @@ class Line(NamedTuple):
     """A cubic Bezier curve up to the base of the head, and the tip."""
     label: Point | None
     """The middle of the line's label; None if it has no label."""
+    leader: Point | None = None
+    """The point of the line to which a thin line leads from a label that is not beside it."""
+    is_under_label: bool = False
+    """Whether the label is on the line."""
 
 
 class Layout(NamedTuple):
@@ -120,8 +124,7 @@ def laid_out(
     for name, points, label in read_edges(answer):
         link = text.links[int(name[1:])]
         if link.tail == link.head and not is_down:
-            loops = sum(line.link[:2] == link[:2] for line in lines)
-            points = _loop(boxes[link.tail], loops)
+            points = _loop(boxes[link.tail])
         line = Line(link, points or _direct(link, boxes, is_down), label)
         lines.append(_straight(line, boxes, text.frames, is_down))
     return Layout(width, height, boxes, tuple(lines), is_down)
@@ -210,8 +213,10 @@ class _Text:
         facts = [f"id=e{place}", f"weight={weight}", f"minlen={length}"]
         facts += ["style=invis"] if link.kind == "hold" else []
         if link.label:
-            room = _reserved(look.width(link.label, SMALL) + LABEL_MARGIN, LABEL_POINTS, 1)
-            facts.append(f"label={_quoted(link.label) if self.labels else _quoted(room)}")
+            texts = link.label.split("\n")
+            width, _ = label_size(link.label)
+            room = _reserved(width + LABEL_MARGIN, LABEL_POINTS, len(texts))
+            facts.append(f"label={_quoted(*texts)}" if self.labels else f'label="{room}"')
         facts += self.labels.line(link) if self.labels else []
         for end, id in (("ltail", link.tail), ("lhead", link.head)):
             facts += [f"{end}=cluster_{self.number[id]}"] if id in self.frames else []
@@ -312,15 +317,14 @@ def _direct(link: Link, boxes: Mapping[str, Rectangle], is_down: bool) -> tuple[
     return tuple(_turned(point, is_down) for point in (begin, begin, end, end, end))
 
 
-def _loop(box: Rectangle, earlier: int) -> tuple[Point, ...]:
+def _loop(box: Rectangle) -> tuple[Point, ...]:
     """A loop at the upper left corner of a box: graphviz ends it where the state of the step is, on the
-    upper border. ``earlier``: the number of loops that the box has already."""
-    size = LOOP_SIZE * (1 + 0.4 * earlier)
-    end = box.top + LOOP_END + HEAD_LENGTH * earlier
+    upper border."""
+    end = box.top + LOOP_END
     return (
         Point(box.left + LOOP_BEGIN, box.top),
-        Point(box.left + LOOP_BEGIN, box.top - size),
-        Point(box.left - size, end - 3),
+        Point(box.left + LOOP_BEGIN, box.top - LOOP_SIZE),
+        Point(box.left - LOOP_SIZE, end - 3),
         Point(box.left - HEAD_LENGTH, end),
         Point(box.left, end),
     )
@@ -348,7 +352,7 @@ def _straight(line: Line, boxes: Mapping[str, Rectangle], frames: set[str], is_d
     points = (start, start, base, base, Point(x, end))
     label = line.label
     if label is not None:
-        half = look.width(link.label, SMALL) / 2
+        half = label_size(link.label)[0] / 2
         y = (begin + end) / 2
         label = Point(x + half + FROM_LINE, y) if is_down else Point(y, x - FROM_LINE)
     return Line(link, tuple(_turned(point, is_down) for point in points), label)

@@ -6,10 +6,10 @@ as near; else further away at the end of a thin line that leads to its edge.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from math import ceil, hypot
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from .. import theme as look
 from ..scene.boxes import SMALL
@@ -26,8 +26,12 @@ WAYS = ((0, 0), (-1, 0), (1, 0), (0, -1), (0, 1), (-1, -1), (1, -1), (-1, 1), (1
 """Where a number stands: on the line of its edge (0, 0), or moved across and down, the best first."""
 FAR = (2.0, 3.0, 4.5, 6.5, 9.0)
 """How much further away than beside the line a number may stand."""
+BESIDE_LABEL = 2.0
+"""Pixels between the label of an edge and a number beside it."""
 GAP = 4.0
 """Pixels between the line of an edge and a number beside it."""
+MOST_TRIES = 3
+"""How often the lines of a picture choose the places of their texts."""
 PART = 12.0
 """Pixels of a part of a line, about: the area of a part is nearly the part itself."""
 
@@ -49,6 +53,12 @@ class Area(NamedTuple):
             and other.right <= self.right
             and other.bottom <= self.bottom
         )
+
+    def has(self, point: Point) -> bool:
+        return self.left <= point.x <= self.right and self.top <= point.y <= self.bottom
+
+    def grown(self, by: float) -> Area:
+        return Area(self.left - by, self.top - by, self.right + by, self.bottom + by)
 
     def borders(self, half: float) -> Iterator[Area]:
         """The four sides, each ``half`` pixels wide inside and outside."""
@@ -117,10 +127,18 @@ def _parts(curve: Sequence[Point]) -> Iterator[Area]:
     """The areas of the parts of a curve; each has a width and a height, so that it can be shared."""
     long = sum(hypot(b.x - a.x, b.y - a.y) for a, b in pairwise(curve))
     count = max(1, ceil(long / PART))
-    for a, b in pairwise(_on(curve, number / count) for number in range(count + 1)):
+    for a, b in pairwise(point_on(curve, number / count) for number in range(count + 1)):
         left, right = sorted((a.x, b.x))
         top, bottom = sorted((a.y, b.y))
         yield Area(left - 0.5, top - 0.5, right + 0.5, bottom + 0.5)
+
+
+class Edge(NamedTuple):
+    """What a number belongs to."""
+
+    curve: Sequence[Point]
+    label: Area | None
+    """The area of its label, if it has one."""
 
 
 class Room(NamedTuple):
@@ -132,6 +150,13 @@ class Room(NamedTuple):
     """A number covers nothing of it."""
     lines: Lines
     """A number is nearer to its own one than to any other."""
+    labels: Covered
+    """The labels of all lines."""
+
+    def meets_label(self, place: Area, edge: Edge) -> bool:
+        """Whether the label of another line touches ``place``."""
+        own = place.shares(edge.label) if edge.label is not None else 0.0
+        return self.labels.overlap(place) > own + 0.1
 
 
 def _cells(area: Area) -> Iterator[tuple[int, int]]:
@@ -156,10 +181,15 @@ class NumberPlace(NamedTuple):
         return Point(near, self.area.middle.y)
 
 
-def placed(text: str, curve: Sequence[Point], room: Room) -> NumberPlace | None:
+def _width(text: str) -> float:
+    return max(HEIGHT, look.width(text, SMALL, bold=True) + 10)
+
+
+def placed(text: str, edge: Edge, room: Room) -> NumberPlace | None:
     """A place for ``text`` at the edge, nearer to it than to any other; None if no such place is free."""
-    width = max(HEIGHT, look.width(text, SMALL, bold=True) + 10)
-    points = [_on(curve, part) for part in PLACES]
+    width = _width(text)
+    curve = edge.curve
+    points = [point_on(curve, part) for part in PLACES]
     across, down = width / 2 + GAP, HEIGHT / 2 + GAP
     for x, y in WAYS:
         for point in points:
@@ -174,19 +204,40 @@ def placed(text: str, curve: Sequence[Point], room: Room) -> NumberPlace | None:
                 room.picture.holds(area)
                 and not room.taken.overlap(area)
                 and not room.lines.comes_near(near, curve)
+                and not ((x or y) and room.meets_label(area.grown(GAP), edge))
             ):
                 return NumberPlace(area, (x > 0) - (x < 0))
     return None
 
 
-def placed_far(text: str, curve: Sequence[Point], room: Room) -> NumberPlace | None:
+def placed_beside(text: str, edge: Edge, room: Room) -> NumberPlace | None:
+    """A place for ``text`` beside the label of the edge, which says to which edge it belongs."""
+    if edge.label is None:
+        return None
+    width = _width(text)
+    across = (edge.label.right - edge.label.left + width) / 2 + BESIDE_LABEL
+    down = (edge.label.bottom - edge.label.top + HEIGHT) / 2 + BESIDE_LABEL
+    middle = edge.label.middle
+    for x, y in ((1, 0), (-1, 0), (0, 1), (0, -1)):
+        area = around(Point(middle.x + x * across, middle.y + y * down), width, HEIGHT)
+        # No other label and no other line is as near as its own label.
+        near = area.grown(BESIDE_LABEL + 0.5)
+        is_free = room.picture.holds(area) and not room.taken.overlap(area)
+        is_alone = not room.lines.comes_near(near, edge.curve) and not room.meets_label(near, edge)
+        if is_free and is_alone:
+            return NumberPlace(area, x)
+    return None
+
+
+def placed_far(text: str, edge: Edge, room: Room) -> NumberPlace | None:
     """`placed`, further away from the line: the nearest place that a straight line to the edge reaches
     without covering anything that is taken."""
-    width = max(HEIGHT, look.width(text, SMALL, bold=True) + 10)
+    width = _width(text)
+    curve = edge.curve
     for far in FAR:
         for x, y in WAYS[1:]:
             across, down = x * far * (width / 2 + GAP), y * far * (HEIGHT / 2 + GAP)
-            for point in [_on(curve, part) for part in PLACES]:
+            for point in [point_on(curve, part) for part in PLACES]:
                 area = around(Point(point.x + across, point.y + down), width, HEIGHT)
                 way = [
                     Area(*(spot := Point(point.x + across * part, point.y + down * part)), *spot)
@@ -198,7 +249,32 @@ def placed_far(text: str, curve: Sequence[Point], room: Room) -> NumberPlace | N
     return None
 
 
-def _on(curve: Sequence[Point], part: float) -> Point:
+Place = TypeVar("Place")
+
+
+def in_turns(
+    numbers: Iterable[int],
+    choose: Callable[[Sequence[int]], dict[int, Place]],
+    lack: Callable[[Place], int],
+) -> dict[int, Place]:
+    """A place for each number. Those that lack something choose again, before the others: these may
+    have taken the only place of a short line and have others themselves. ``choose``: chooses the
+    places in an order. ``lack``: how much a place lacks; 0 is nothing."""
+    order = sorted(numbers)
+    lacking: set[int] = set()
+    tries = []
+    for _ in range(MOST_TRIES):
+        order.sort(key=lambda number: number not in lacking)
+        found = choose(order)
+        tries.append(found)
+        without = {number for number, place in found.items() if lack(place)}
+        if without <= lacking:
+            break
+        lacking |= without
+    return min(tries, key=lambda found: sum(map(lack, found.values())))
+
+
+def point_on(curve: Sequence[Point], part: float) -> Point:
     """The point of the curve after the fraction ``part`` of its pieces: n cubic Béziers have
     3n + 1 points."""
     pieces = (len(curve) - 1) // 3

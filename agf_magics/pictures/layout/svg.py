@@ -18,6 +18,7 @@ from ..scene.boxes import (
     GAP,
     GLYPH,
     INPUT,
+    LABEL_LEADING,
     LEADING,
     NAME,
     NAME_LEADING,
@@ -32,9 +33,20 @@ from ..scene.scene import VALUES, Box, Frame, Scene, Tags
 from .arrange import Arranged
 from .arrow_ends import WING, case_pill, head_area, pills_of, shortened, state_pill
 from .dot import Layout, Line, Rectangle
-from .edge_numbers import Area, Covered, Lines, NumberPlace, Room, placed, placed_far
+from .edge_numbers import (
+    Area,
+    Covered,
+    Edge,
+    Lines,
+    NumberPlace,
+    Room,
+    in_turns,
+    placed,
+    placed_beside,
+    placed_far,
+)
 from .graphviz import Point
-from .label_places import obstacles
+from .label_places import label_area, obstacles
 
 EDGE = 10.0
 """Pixels of the margin of the picture: a state stands above the border of its box."""
@@ -42,13 +54,14 @@ NUMBERED_EDGE = 24.0
 """Pixels of the margin of a picture whose edges get numbers: in a narrow one, numbers stand there."""
 SEARCHES = (
     *((placed, text) for text in ("1, 2, 3, 4, … 500×", "10, 20", "500×", "10")),
-    *((placed_far, text) for text in ("500×", "10")),
-    *((placed, "1"), (placed_far, "1")),
+    *((search, text) for search in (placed_beside, placed_far) for text in ("500×", "10")),
+    *((search, "1") for search in (placed, placed_beside, placed_far)),
 )
 """The searches for a place at an edge, each for a text, until one finds a place: the explorer needs the
 places before a run has the numbers. One digit does not hold how often an edge was taken."""
-MOST_TRIES = 3
-"""How often the edges of a graph choose the places of their numbers."""
+BASELINE = 3.0
+"""Pixels from the middle of a small text down to the line on which its letters stand."""
+DOTTED = ' stroke-dasharray="2 2"'
 DASHED = ' stroke-dasharray="4 3"'
 BOLD = ' font-weight="bold"'
 
@@ -84,22 +97,17 @@ class EdgePlace(NamedTuple):
 
 
 def edge_places(drawn: Scene, arranged: Arranged) -> list[EdgePlace]:
-    """The places of a graph's edges. Edges without room choose again, before the others: these may
-    have taken the only place of a short edge and have others themselves."""
-    order = [
-        (number, one) for number, one in enumerate(_painted_lines(arranged.layout)) if one.link.way
-    ]
-    lacking: set[int] = set()
-    tries = []
-    for _ in range(MOST_TRIES):
-        order.sort(key=lambda numbered: numbered[0] not in lacking)
-        found = [*_edge_places(order, drawn, arranged.layout)]
-        tries.append(sorted(found, key=lambda edge: edge.line))
-        without = {edge.line for edge in found if edge.place is None}
-        if without <= lacking:
-            break
-        lacking |= without
-    return min(tries, key=lambda found: sum(edge.place is None for edge in found))
+    """The places of a graph's edges."""
+    lines = _painted_lines(arranged.layout)
+    ways = [number for number, one in enumerate(lines) if one.link.way]
+
+    def choose(order: Sequence[int]) -> dict[int, EdgePlace]:
+        numbered = [(number, lines[number]) for number in order]
+        found = _edge_places(numbered, drawn, arranged.layout)
+        return {edge.line: edge for edge in found}
+
+    places = in_turns(ways, choose, lambda edge: edge.place is None)
+    return [places[number] for number in ways]
 
 
 def margin(layout: Layout) -> float:
@@ -119,7 +127,7 @@ def _edge_places(
     for number, drawn_line in numbered:
         found = EdgePlace(drawn_line.link.way, number)
         for search, text in SEARCHES:
-            if place := search(text, drawn_line.points[:-1], room):
+            if place := search(text, _edge(drawn_line), room):
                 room.taken.add(place.area)
                 found = found._replace(place=place, room=len(text))
                 break
@@ -329,15 +337,25 @@ class _Painter:
 
     def label(self, drawn_line: Line) -> Iterator[str]:
         link = drawn_line.link
-        place = drawn_line.label
-        if place is None or not link.label:
+        area = label_area(drawn_line)
+        if area is None:
             return
+        place = area.middle
         is_value = link.kind in VALUES
         fill, role = (look.LIGHT.value, "v") if is_value else (look.LIGHT.dim, "d")
         halo = f' paint-order="stroke" stroke="{look.LIGHT.page}" stroke-width="3"'
-        y = place.y + (3.5 if self.layout.is_down else 0)
+        if (end := drawn_line.leader) is not None:
+            way = f"M{end.x:.1f} {end.y:.1f}L{place.x:.1f} {place.y:.1f}"
+            color, of_line = (look.LIGHT.value, "w") if is_value else (look.LIGHT.line, "l")
+            yield f'<path class="{of_line}" d="{way}" fill="none" stroke="{color}"{DOTTED}/>'
+        if drawn_line.is_under_label:
+            plate = _rectangle(area)
+            yield f'<rect class="p" {_sized(plate, 3)} fill="{look.LIGHT.page}"/>'
         more = f' text-anchor="middle"{halo}'
-        yield _text(place.x, y, link.label, fill, f"{role} h", more)
+        texts = link.label.split("\n")
+        first = place.y + BASELINE - LABEL_LEADING * (len(texts) - 1) / 2
+        for row, text in enumerate(texts):
+            yield _text(place.x, first + LABEL_LEADING * row, text, fill, f"{role} h", more)
 
     def numbers(self) -> Iterator[str]:
         """The numbers of the rounds on the edges that were taken. If those of one edge have no room,
@@ -365,7 +383,8 @@ class _Painter:
                 room.taken.add(head_area(*head))
         found = []
         for drawn_line, corner, text in numbers:
-            places = (search(text, drawn_line.points[:-1], room) for search in (placed, placed_far))
+            searches = (placed, placed_beside, placed_far)
+            places = (search(text, _edge(drawn_line), room) for search in searches)
             if place := next(filter(None, places), None):
                 room.taken.add(place.area)
                 found.append((text, place, corner))
@@ -393,21 +412,25 @@ def tooltip(box: Box, corner: Corner | None) -> str:
     return "\n".join(filter(None, (box.tooltip or box.name, corner.look.word if corner else "")))
 
 
+def _edge(drawn_line: Line) -> Edge:
+    return Edge(drawn_line.points[:-1], label_area(drawn_line))
+
+
 def _room(drawn: Scene, layout: Layout) -> Room:
     """The room for the numbers on edges, before there are any."""
     edge = margin(layout)
     picture = Area(-edge, -edge, layout.width + edge, layout.height + edge)
     lines = Lines(one.points[:-1] for one in _painted_lines(layout))
-    return Room(picture, Covered(obstacles(drawn, layout)), lines)
+    labels = Covered(filter(None, map(label_area, layout.lines)))
+    return Room(picture, Covered(obstacles(drawn, layout)), lines, labels)
 
 
 def _number(text: str, place: NumberPlace, state: look.State) -> Iterator[str]:
     area = place.area
     if place.leader is not None:
         way = f"M{place.leader.x:.1f} {place.leader.y:.1f}L{area.middle.x:.1f} {area.middle.y:.1f}"
-        yield f'<path d="{way}" fill="none" stroke="{state.color}" stroke-dasharray="2 2"/>'
-    rectangle = Rectangle(area.left, area.top, area.right - area.left, 15)
-    yield f'<rect {_sized(rectangle, 7.5)} fill="{state.ink}"/>'
+        yield f'<path d="{way}" fill="none" stroke="{state.color}"{DOTTED}/>'
+    yield f'<rect {_sized(_rectangle(area), 7.5)} fill="{state.ink}"/>'
     yield _text(area.middle.x, area.bottom - 4, text, "#ffffff", "", f'{BOLD} text-anchor="middle"')
 
 
@@ -447,6 +470,10 @@ def _border(corner: Corner | None, color: str, width: str) -> str:
     if corner is None:
         return f' stroke="{color}"{width}'
     return f' stroke="{corner.look.color}" stroke-width="{corner.look.ring:g}"'
+
+
+def _rectangle(area: Area) -> Rectangle:
+    return Rectangle(area.left, area.top, area.right - area.left, area.bottom - area.top)
 
 
 def _sized(place: Rectangle, rounded: float) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from ...flow.progress.rows import Row
 from ..amounts import counted, duration
-from ..plain import details, html, line
+from ..plain import details, html, line, lines_html
 from ..row_words import count_words, does, shown_name, state_words
 from ..theme import kind, state
 
@@ -47,7 +47,7 @@ def folds_html(rows: Sequence[Row]) -> str:
 def _fold(rows: Sequence[Row]) -> str:
     title = f"{line(rows[0].id, 60)} … {line(rows[-1].id, 60)} · {totals(rows)}"
     inside = "\n".join(_lines(rows))
-    return details(html(title), f'<pre style="margin:0">{html(inside)}</pre>')
+    return details(html(title), lines_html(html(inside)))
 
 
 def _lines(rows: Iterable[Row]) -> Iterator[str]:

@@ -19,13 +19,12 @@ from typing import NamedTuple
 from ...flow.progress.progress import Failure, Progress
 from ...flow.progress.question import Question
 from ...flow.progress.rows import Key, Row, key_of
-from ...flow.progress.usage import Usage
 from ...flow.question_text import long_arguments
 from ...text.columns import cells
 from .. import theme as look
-from ..amounts import counted, duration, money
+from ..amounts import cost_words, counted, duration
 from ..call_words import call_words
-from ..plain import details, html, line, padded
+from ..plain import details, html, line, lines_html, padded
 from ..problems import WIDE, error_text, format_exception, warnings_text
 from ..row_words import (
     Tally,
@@ -174,7 +173,7 @@ def _call_html(question: Question) -> str:
     """The call that a person approves, where the text of the question does not show all of it."""
     lines = long_arguments(question, LONGEST_ARGUMENT)
     inside = html("\n".join(lines))
-    return details("the call", f'<pre style="{WRAP}">{inside}</pre>') if lines else ""
+    return details("the call", lines_html(inside, WRAP)) if lines else ""
 
 
 def questions_text(progress: Progress) -> list[str]:
@@ -210,18 +209,8 @@ def tokens(progress: Progress) -> list[str]:
     used = progress.usage
     if not used.requests:
         return []
-    return [f"{counted(used.tokens, 'token')} in {counted(used.requests, 'request')}", *cost(used)]
-
-
-def cost(used: Usage) -> list[str]:
-    """What models cost: ``≈ $0.0026``, and how many requests have no known price if others have one;
-    empty if none has one."""
-    if used.unpriced == used.requests:
-        return []
-    text = money(used.known_cost)
-    if used.unpriced:
-        text += f" and {counted(used.unpriced, 'request')} without a known price"
-    return [text]
+    cost = cost_words(used.known_cost, used.requests, used.unpriced)
+    return [f"{counted(used.tokens, 'token')} in {counted(used.requests, 'request')}", cost]
 
 
 def unstopped(progress: Progress) -> list[str]:

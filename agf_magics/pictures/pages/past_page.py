@@ -123,12 +123,13 @@ def _call_html(call: dict[str, Any]) -> str:
         f"<strong>{html(line(call['label'], 48))}</strong>"
         f" · {html(duration(call['seconds']))}{again}"
     )
-    inside = f"<div>input: {value_html(call['input'])}</div>" if call["input"] is not None else ""
-    inside += (
+    inside = (
         f"<div>output: {value_html(call['output'])}</div>"
         if not call["error"]
         else _error_html(call)
     )
+    if call["input"] is not None:
+        inside += f"<div>input: {value_html(call['input'])}</div>"
     return (
         f"<li><details><summary>{title}</summary><div "
         f'style="padding-left:1.2em">{inside}</div></details></li>'

@@ -10,7 +10,7 @@ from ...flow.progress.run_line import RunLine
 from ...text.diagnostics import DefinitionError
 from ...text.names import MOST_IN_ID, word_of
 from .. import theme as look
-from ..amounts import counted, duration, moment, money
+from ..amounts import UNKNOWN, counted, duration, moment, money
 from ..plain import html, line
 from ..problems import brief_exception
 from ..text_tables import Table, drop_empty_columns, list_rows
@@ -83,6 +83,12 @@ def _input(listed: RunLine) -> str:
     return value_line(run.secrets.shown(run.input), 60) if run and run.input else ""
 
 
+def _cost(run: RunLine) -> str:
+    if run.cost is not None:
+        return money(run.cost)
+    return UNKNOWN if run.tokens is not None else ""
+
+
 def _begins_with_name(run: RunLine) -> bool:
     """Whether the id begins with the name of the flow, or with all that an id has of a long name."""
     begin = run.run_id.rsplit("-", 2)[0]
@@ -103,7 +109,7 @@ RUN_COLUMNS: Mapping[str, Callable[[RunLine], str]] = {
     "took": lambda run: duration(run.seconds),
     "error": _error_of,
     "tokens": lambda run: f"{run.tokens:,}" if run.tokens is not None else "",
-    "cost": lambda run: money(run.cost) if run.cost is not None else "",
+    "cost": lambda run: _cost(run),
     "input": _input,
     "shown in": lambda run: line(run.shown_in, 60),
     "": lambda run: line(run.note, 120),

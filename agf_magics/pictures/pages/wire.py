@@ -206,6 +206,8 @@ class ColumnRow(NamedTuple):
     name: str
     text: str
     """The name as it is displayed."""
+    look: str
+    """How it looks (`text_tables.Looks`)."""
 
 
 class TableRow(NamedTuple):

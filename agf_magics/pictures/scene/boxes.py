@@ -31,6 +31,8 @@ PADDING = 10.0
 """Pixels between the left or right border of a box and its texts."""
 LEADING = 15.0
 """Pixels between two lines of a text that is not a name."""
+LABEL_LEADING = 13.0
+"""Pixels between two lines of the label of a line."""
 GLYPH = 19.0
 """Pixels of the sign of a kind, before the name."""
 OPENS = 14.0
@@ -121,6 +123,13 @@ def title(frame: Frame, tags: Tags) -> str:
             name = name.removesuffix(tag).rstrip()
             break
     return f"{look.kind(frame.word).glyph} {name}".rstrip()
+
+
+def label_size(label: str) -> tuple[float, float]:
+    """The width and the height of the label of a line."""
+    texts = label.split("\n")
+    widest = max(look.width(text, SMALL) for text in texts)
+    return widest, SMALL + LABEL_LEADING * (len(texts) - 1)
 
 
 def chip_width(chip: str) -> float:

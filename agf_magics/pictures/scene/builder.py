@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os.path
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, pairwise
 
@@ -49,9 +49,19 @@ from .boxes import (
     LONGEST,
     TOOLTIP,
 )
-from .cycles import condition_of, edges_far, passed_ranks
+from .cycles import condition_of, edges_far, either, passed_ranks
 from .data_flow import DataFlow
-from .scene import Box, Frame, Link, Scene, first_boxes, last_boxes, way
+from .scene import (
+    Box,
+    Frame,
+    Link,
+    Scene,
+    first_boxes,
+    framed,
+    frames_around,
+    last_boxes,
+    way,
+)
 from .session_boxes import tool_boxes
 from .step_text import CONDITION, condition, how
 
@@ -74,12 +84,15 @@ def scene(
     called: Collection[str] = (),
     opened: Mapping[str, Flow] | None = None,
     offered: Mapping[str, Sequence[str]] | None = None,
+    answering: Mapping[str, str] | None = None,
 ) -> Scene:
     """The boxes, frames and lines of ``flow``. The steps ``folded`` are boxes instead of frames.
     ``called``: the paths of the calls of flows that are boxes. ``opened``: the called flows that are
     frames, by the path of the call (see `called_flows.Called`). ``offered``: the tools that models may
-    call, by the path of the step that calls them."""
-    return _Builder(flow, frozenset(folded), frozenset(called), opened or {}, offered or {}).scene()
+    call, by the path of the step that calls them. ``answering``: the models that answer in place of
+    those that steps name, by the paths of the steps."""
+    folded, called = frozenset(folded), frozenset(called)
+    return _Builder(flow, folded, called, opened or {}, offered or {}, answering or {}).scene()
 
 
 class _Builder:
@@ -92,6 +105,7 @@ class _Builder:
         called: Collection[str],
         opened: Mapping[str, Flow],
         offered: Mapping[str, Sequence[str]],
+        answering: Mapping[str, str],
         before: str = "",
     ) -> None:
         self.flow = flow
@@ -99,6 +113,7 @@ class _Builder:
         self.called = called
         self.opened = opened
         self.offered = offered
+        self.answering = answering
         self.before = before
         """The path of the calls that lead to this flow: the ids of all its boxes begin with it."""
         self.data = DataFlow(flow)
@@ -145,12 +160,13 @@ class _Builder:
     def inside(self, path: str, head: Box) -> Box:
         """The frame of a call with the steps of the flow that it calls."""
         flow = self.opened[path]
-        inner = _Builder(flow, self.folded, self.called, self.opened, self.offered, f"{path}/")
+        shared = self.folded, self.called, self.opened, self.offered, self.answering
+        inner = _Builder(flow, *shared, f"{path}/")
         parts, begin, end = inner.body(head)
         self.inner_values |= inner.values(parts)
         self.links += inner.links
         self.leaving |= inner.leaving
-        return _framed(head, parts, begin, end)
+        return framed(head, parts, begin, end)
 
     def step(self, step: Step, many: bool, name: str = "", case: str = "") -> Box:
         """The box or frame of a step. ``name``: the name of the branch or node that the step is.
@@ -168,6 +184,7 @@ class _Builder:
         named = call or step
         output = self.short(self.data.writes(step) or step.label.partition(" → ")[2])
         shown, does, output = self.texts(named, name_of(step, name), output)
+        shown, does = self.answered(named, shown), self.answered(named, does)
         if call is not None:
             does = " · ".join(filter(None, (does, how(step))))
         id = f"{self.before}{step.id}"
@@ -208,14 +225,24 @@ class _Builder:
         bits = ("" if does in (name, output) else bare(does), how(step))
         return name, " · ".join(filter(None, bits)), output
 
+    def answered(self, step: Step, text: str) -> str:
+        """``text``; if it is the model that a step names, the model that answers in its place."""
+        asked = session_calls(step)[0] if isinstance(step, Repeat) and step.session else step
+        who = self.answering.get(f"{self.before}{asked.id}")
+        is_named = isinstance(asked, Invoke) and text == asked.name.text
+        return who if who is not None and is_named else text
+
     def tooltip(self, step: Step, name: str) -> str:
         """Everything about a step, a line for each fact."""
         reads = self.data.reads(step)
         writes = self.data.writes(step)
+        if step.id in self.data.returning:
+            writes = f"{writes}, or the fields of an object that it returns".removeprefix(", or ")
         tools = (step.tools if isinstance(step, Invoke) else None) or ()
+        is_named = self.answered(step, step.label) == step.label
         facts = (
             f"{step.id}: {step.word} {name if name != step.word else ''}".rstrip(),
-            step.label if step.label != name else "",
+            ("" if is_named else "instead of ") + step.label if step.label != name else "",
             how(step),
             f"tools: {', '.join(tool.text for tool in tools)}" if tools else "",
             f"reads {reads}" if reads else "",
@@ -253,7 +280,7 @@ class _Builder:
                 assert isinstance(step, Dag | Walk), "every other step is a box"
                 parts = self.free(step, head)
                 begin, end = self.ends_of(step, parts)
-        frame = _framed(head, parts, begin, end)
+        frame = framed(head, parts, begin, end)
         if isinstance(step, Fold | Repeat):
             self.box_of[step.body.id] = frame
         if isinstance(step, Branches | Each) and step.collect is not None:
@@ -335,12 +362,13 @@ class _Builder:
         return (*start, *nodes.values(), *end)
 
     def link_edges(self, step: Walk, boxes: Mapping[str, Box], many_ends_are_tags: bool) -> None:
-        """The edges of a graph as lines, or as tags of their sources where there are too many."""
+        """The edges of a graph as lines, or as tags of their sources where there are too many. Edges
+        between the same two nodes are one line: a run knows only the ends of an edge that it took."""
         is_dense = len(step.nodes) > MANY_NODES or passed_ranks(step.edges) > MANY_RANKS
         far = edges_far(step.edges, NEAR_NODES) if is_dense else set[int]()
         end_count = sum(edge.target == END for edge in step.edges)
         ends_are_tags = many_ends_are_tags and end_count > MANY_ENDS
-        linked = set[tuple[str, str]]()
+        texts: dict[tuple[str, str], list[str]] = {}
         for place, edge in enumerate(step.edges):
             # Loading reports an edge to an unknown node; it cannot be drawn.
             if edge.source not in boxes or edge.target not in boxes:
@@ -350,14 +378,12 @@ class _Builder:
             if place in far or (is_end and ends_are_tags):
                 source = last_boxes(boxes[edge.source])[-1]
                 self.leaving.setdefault(source.id, []).append(f"{label} ▸ {edge.target}".strip())
-                continue
-            pair = (edge.source, edge.target)
-            # A run knows only the ends of a taken edge: of several such edges, one has the key.
-            key = "" if pair in linked else way(f"{self.before}{step.id}", *pair)
-            linked.add(pair)
-            self.links.append(
-                Link(boxes[edge.source].id, boxes[edge.target].id, "then", label, key)
-            )
+            else:
+                texts.setdefault((edge.source, edge.target), []).append(label)
+        for (tail, head), labels in texts.items():
+            ends = boxes[tail].id, boxes[head].id
+            key = way(f"{self.before}{step.id}", tail, head)
+            self.links.append(Link(*ends, "then", either(labels), key))
 
     def link_limits(self, step: Walk, boxes: Mapping[str, Box]) -> None:
         """A line from each node with a limit to where the walk goes above the limit, unless an edge
@@ -403,12 +429,15 @@ class _Builder:
             for wire in self.data.wires
             if not wire.source and wire.dest in self.box_of and wire.dest not in self.data.nodes
         )
-        if len(names) > 1:  # a step that reads the whole input adds no name to its fields
-            names.pop("".join(self.flow.dialect.stores[-1:]), None)
         if not names:
             return parts
+        whole = "".join(self.flow.dialect.stores[-1:])
+        if len(names) > 1:  # a step that reads the whole input adds no name to its fields
+            names.pop(whole, None)
         text = ", ".join(names)
-        box = Box(id=INPUT, word=INPUT, name="input", does=text, tooltip=f"the input: {text}")
+        about = "the whole input" if text == whole else f"the input: {text}"
+        does = "" if text == INPUT else text
+        box = Box(id=INPUT, word=INPUT, name=INPUT, does=does, tooltip=about)
         if not any(isinstance(step, Dag) for step in every(self.flow.body)) and parts:
             self.links.insert(0, Link(INPUT, parts[0].id, "then"))
         self.box_of[INPUT] = box
@@ -416,7 +445,7 @@ class _Builder:
 
     def values(self, parts: Sequence[Box]) -> Mapping[tuple[str, str], tuple[str, ...]]:
         """The names of the values that flow from a box to a box, by their ids."""
-        around = dict(_frames_around(parts))
+        around = dict(frames_around(parts))
         names: dict[tuple[str, str], dict[str, None]] = {}
         for wire in self.data.wires:
             source = self.box_of.get(wire.source or INPUT)
@@ -440,29 +469,6 @@ class _Builder:
         return ", ".join(map(short_path, shown))
 
 
-def _framed(head: Box, parts: tuple[Box, ...], begin: Sequence[Box], end: Sequence[Box]) -> Box:
-    """The frame ``head`` around ``parts``, with the boxes at which it begins and ends."""
-    if not parts:
-        return head
-    fields = {field: getattr(head, field) for field in Box.__slots__} | {"opens": False}
-    return Frame(
-        **fields,
-        parts=parts,
-        first=tuple(begin or first_boxes(parts[0])),
-        last=tuple(end or last_boxes(parts[-1])),
-    )
-
-
-def _frames_around(
-    parts: Sequence[Box], outer: frozenset[str] = frozenset()
-) -> Iterator[tuple[str, frozenset[str]]]:
-    """The id of each box and frame with the ids of the frames around it."""
-    for part in parts:
-        yield part.id, outer
-        if isinstance(part, Frame):
-            yield from _frames_around(part.parts, outer | {part.id})
-
-
 def _without_fields(names: Iterable[str]) -> Iterable[str]:
     """The names without the fields of a value that is among them: ``rivers``, and not ``rivers, rivers →
     name``."""
@@ -475,7 +481,7 @@ def _common_prefix(data: DataFlow, step: Dag) -> str:
     two paths."""
     fed = [name for _, _, name in step.feeds]
     outputs = [name for call in step.steps for name in data.writes(call).split(", ")] + fed
-    paths = [name for name in outputs if name.startswith("†state")]
+    paths = [name for name in outputs if name[1:].startswith("state")]
     shared = os.path.commonprefix(paths)  # noqa: RUF071  # of the texts, to the last dot
     return shared.rpartition(".")[0] if len(paths) > 1 else ""
 

@@ -23,6 +23,8 @@ class Called(NamedTuple):
     """The paths of the calls that are drawn as boxes."""
     offered: Mapping[str, Sequence[str]]
     """The names of the tools that models may call, by the path of the step that calls them."""
+    answering: Mapping[str, str]
+    """The models that answer in place of those that steps name, by the paths of the steps."""
 
 
 def called_flows(flow: Flow, callees: Mapping[str, Any], most: int) -> Called:
@@ -33,11 +35,13 @@ def called_flows(flow: Flow, callees: Mapping[str, Any], most: int) -> Called:
     opened = dict[str, Flow]()
     closed = set[str]()
     offered = dict[str, Sequence[str]]()
+    answering = dict[str, str]()
     waiting = [(flow, callees, "")]
     for caller, linked, before in waiting:  # the list grows: calls in an opened flow follow
         for call in calls(caller.body):
             path = f"{before}{call.id}"
             offered |= tools_of(call, linked, before)
+            answering |= answering_of(call, linked, before)
             inner = [
                 inner_flow
                 for inner_flow in flows_of(linked.get(call.id))
@@ -50,7 +54,7 @@ def called_flows(flow: Flow, callees: Mapping[str, Any], most: int) -> Called:
                 waiting.append((inner[0].flow, inner[0].callees, f"{path}/"))
             elif inner:
                 closed.add(path)
-    return Called(opened, frozenset(closed), offered)
+    return Called(opened, frozenset(closed), offered, answering)
 
 
 def tools_of(
@@ -59,6 +63,14 @@ def tools_of(
     """The names of the tools from which ``call`` chooses, by its path; empty for other calls."""
     names = offered_tools(call, callees.get(call.id)) if call.pick is not None else None
     return {} if names is None else {f"{before}{call.id}": names}
+
+
+def answering_of(call: Invoke, callees: Mapping[str, Any], before: str = "") -> Mapping[str, str]:
+    """The model that answers ``call`` in place of the one that it names, by its path; else empty."""
+    answers: tuple[str, Any] | None = getattr(callees.get(call.id), "answers", None)
+    if answers is None or call.kind != "model" or call.name.text in ("", answers[0]):
+        return {}
+    return {f"{before}{call.id}": answers[0]}
 
 
 def _count(drawn: Scene, within_a_call: bool = False) -> int:

@@ -24,6 +24,12 @@ def condition_of(edge: Edge) -> str:
     return "else" if edge.otherwise else ""
 
 
+def either(labels: Sequence[str]) -> str:
+    """The label of the one line of several edges between two nodes, a line for each condition; empty
+    if one of them needs none."""
+    return "\nor ".join(dict.fromkeys(labels)) if all(labels) else ""
+
+
 def edges_far(edges: Sequence[Edge], near: int) -> set[int]:
     """The numbers of the edges that close a cycle or pass more than ``near`` ranks."""
     pairs = [(edge.source, edge.target) for edge in edges]

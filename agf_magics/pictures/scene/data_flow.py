@@ -16,6 +16,8 @@ class DataFlow:
         self.wires = wires(flow)
         self.nodes: set[str] = set()
         """The ids of the steps of a graph, which read and write the state that all of them share."""
+        self.returning: set[str] = set()
+        """The nodes whose functions may return other keys of the state than those that the text names."""
         self._reads: dict[str, dict[str, None]] = {}
         self._writes: dict[str, tuple[str, ...]] = {}
         for wire in self.wires:
@@ -23,6 +25,9 @@ class DataFlow:
         for step in every(flow.body):
             if isinstance(step, Walk):
                 self.nodes |= {inner.id for inner in every(step)}
+                self.returning |= {
+                    node.id for name, node in step.nodes.items() if name in step.writes_any
+                }
                 self._writes |= {
                     node.id: step.written.get(name, ()) for name, node in step.nodes.items()
                 }

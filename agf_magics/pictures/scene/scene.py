@@ -64,6 +64,7 @@ class Link(NamedTuple):
     head: str
     kind: LineKind
     label: str = ""
+    """A line of text for each condition under which a graph goes there, or the names of values."""
     way: str = ""
     """The key of a graph's edge among the states of a run (see `way`)."""
 
@@ -114,3 +115,26 @@ def first_boxes(box: Box) -> tuple[Box, ...]:
 def last_boxes(box: Box) -> tuple[Box, ...]:
     """The boxes at which a line from ``box`` begins."""
     return box.last if isinstance(box, Frame) else (box,)
+
+
+def framed(head: Box, parts: tuple[Box, ...], begin: Sequence[Box], end: Sequence[Box]) -> Box:
+    """The frame ``head`` around ``parts``, with the boxes at which it begins and ends."""
+    if not parts:
+        return head
+    fields = {field: getattr(head, field) for field in Box.__slots__} | {"opens": False}
+    return Frame(
+        **fields,
+        parts=parts,
+        first=tuple(begin or first_boxes(parts[0])),
+        last=tuple(end or last_boxes(parts[-1])),
+    )
+
+
+def frames_around(
+    parts: Sequence[Box], outer: frozenset[str] = frozenset()
+) -> Iterator[tuple[str, frozenset[str]]]:
+    """The id of each box and frame with the ids of the frames around it."""
+    for part in parts:
+        yield part.id, outer
+        if isinstance(part, Frame):
+            yield from frames_around(part.parts, outer | {part.id})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, BinaryIO
@@ -15,6 +17,14 @@ from .rows import PAGE, Cells, Rows, cell, read_cells
 MOST_CATEGORIES = 1_000
 """The largest number of categories of a pandas column that are stored, as a part of the run's
 definition."""
+
+
+_FROM_TEXT: Mapping[str, Callable[[str], Value]] = {
+    "date": datetime.date.fromisoformat,
+    "time": datetime.time.fromisoformat,
+}
+"""The kinds of objects in a column of pandas that rows have as texts, and what reads these. pandas has
+no type for them, but a word."""
 
 
 class FrameRows(Rows):
@@ -103,7 +113,7 @@ def pandas_form_of(frame: Any, flat: Any) -> Mapping[str, Value]:
     the columns that are its index. ``flat``: ``frame`` with its index as columns."""
     index = list(map(str, flat.columns[: flat.shape[1] - frame.shape[1]]))
     types: dict[str, Value] = {}
-    for name, kind in zip(map(str, flat.columns), flat.dtypes, strict=True):
+    for place, (name, kind) in enumerate(zip(map(str, flat.columns), flat.dtypes, strict=True)):
         categories: Any = getattr(kind, "categories", ())
         if str(kind) == "category" and len(categories) <= MOST_CATEGORIES:
             types[name] = {
@@ -113,6 +123,8 @@ def pandas_form_of(frame: Any, flat: Any) -> Mapping[str, Value]:
             }
         elif str(kind) != "object":
             types[name] = str(kind)
+        elif (word := _kind_of_objects(flat.iloc[:, place])) in _FROM_TEXT:
+            types[name] = word
     return {"types": types, "index": index, "names": list(frame.index.names) if index else []}
 
 
@@ -139,8 +151,15 @@ def in_pandas_form(
     return frame
 
 
+def _kind_of_objects(column: Any) -> str:
+    """The word of pandas for the objects in a column; its missing cells do not count."""
+    return str(sys.modules["pandas"].api.types.infer_dtype(column, skipna=True))
+
+
 def _of_type(pandas: Any, values: Any, kind: str) -> Any:
     """A column of cells in the type that a column of pandas had."""
+    if kind in _FROM_TEXT:
+        return values.map(_FROM_TEXT[kind], na_action="ignore").astype(object)
     if kind.startswith("timedelta"):
         return pandas.to_timedelta(values, unit="s").astype(kind)
     if kind == "bool" and values.isna().any():

@@ -91,6 +91,19 @@ def frame_size(shown: Value) -> FrameSize | None:
     return size if fits and is_table else None
 
 
+def column_types(frame: Value) -> list[str]:
+    """The types of the columns that `first_rows` shows of ``frame``, its index included, in the words of
+    its library; empty for a value that is no frame."""
+    read = _reader_of(frame)
+    if read is None:
+        return []
+    try:
+        return _types_of(frame)[:MOST_COLUMNS]
+    except Exception as error:
+        note_given_up(__name__, "a table is shown without the types of its columns", error, DEBUG)
+        return []
+
+
 def is_frame(value: Value) -> bool:
     """Whether ``value`` is a frame of which `first_rows` shows the rows."""
     return _reader_of(value) is not None
@@ -201,6 +214,17 @@ def _of_arrow(table: Any, most: int) -> _Columns:
     columns = few.columns[:most]
     _refuse_large(sum(column.nbytes for column in columns))
     return few.column_names[:most], [column.to_pylist() for column in columns], 0
+
+
+def _types_of(frame: Any) -> list[str]:
+    if hasattr(frame, "schema") and hasattr(frame.schema, "types"):  # pyarrow
+        kinds = frame.schema.types
+    elif hasattr(frame, "index"):  # pandas
+        few = frame.iloc[:0]
+        kinds = with_index(few if few.ndim == 2 else few.to_frame(UNNAMED)).dtypes
+    else:
+        kinds = frame.dtypes if hasattr(frame, "dtypes") else [frame.dtype]
+    return [str(kind)[:LONGEST_NAME] for kind in kinds]
 
 
 def _refuse_large(size: int) -> None:

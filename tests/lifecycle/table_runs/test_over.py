@@ -11,6 +11,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import UTC, date, time
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -145,6 +146,8 @@ def test_a_frame_of_pandas_keeps_its_index_and_its_types(registry: agf.Registry,
             "grades": pd.Categorical([1, None, 2]),
             "true": pd.Categorical([True, None, False]),
             "nothing": pd.Categorical([None, None, None]),
+            "dates": pd.Series([date(2026, 3, 28), None, date(2026, 3, 29)], dtype=object).to_numpy(),
+            "times": pd.Series([time(7, 30), time(8, tzinfo=UTC), None], dtype=object).to_numpy(),
             "text": ["x", None, "y"],
             "mixed": pd.Series([1, "a", None], dtype=object).to_numpy(),
         }
@@ -659,6 +662,7 @@ def test_the_largest_cost_is_that_of_all_rows(asking: agf.Registry, model: Scrip
 KILLED = """
 import os, signal, sys
 from dataclasses import replace
+from datetime import UTC, date, time
 from pathlib import Path
 import agf_magics as agf
 from agf_magics.lifecycle.past.retried_rows import choose_rows

@@ -31,6 +31,10 @@ class Destination(NamedTuple):
     def __str__(self) -> str:
         return str(Reference(self.kind, self.path))
 
+    def written(self, sign: str) -> str:
+        """The text of the place with the sign that its author uses."""
+        return as_written(Reference(self.kind, self.path, sign=sign))
+
 
 Alternatives = tuple[tuple[Destination, ...], ...]
 """The alternatives of an output path. One alternative is selected, and the result is written to all

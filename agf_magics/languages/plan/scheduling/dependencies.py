@@ -21,7 +21,7 @@ from ...descend import MISSING
 from ..calls import Call
 from ..log.log import Log
 from ..log.paths import NO_PATHS, PathIndex
-from ..log.reference import EVERY, Reference, references
+from ..log.reference import EVERY, Reference, as_written, references
 
 Verdict = Literal["go", "wait", "never"]
 """The state of a reference: its value exists, may still be written, or will not be written."""
@@ -100,7 +100,7 @@ class Dependencies:
         for number, needs in enumerate(self.needs):
             for reference, need in needs.items():
                 for writer in need.awaited or (-1,):
-                    yield writer, number, str(reference)
+                    yield writer, number, as_written(reference)
 
     def need(self, number: int, reference: Reference) -> Dependency:
         """The turns that a reference of turn ``number`` depends on."""
