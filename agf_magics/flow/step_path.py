@@ -26,8 +26,9 @@ def format_path(at: StepPath) -> str:
 
 
 def seconds_between(start: float | None, end: float | None) -> float | None:
-    """The seconds from ``start`` to ``end``; None if one of them is None."""
-    return None if start is None or end is None else end - start
+    """The seconds from ``start`` to ``end``; 0 if the clock was set back meanwhile; None if one of
+    them is None."""
+    return None if start is None or end is None else max(0.0, end - start)
 
 
 def is_part(id: str, outer: str) -> bool:

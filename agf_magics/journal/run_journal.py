@@ -12,7 +12,7 @@ import asyncio
 import itertools
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from ..catalog import MASK, Tool
@@ -399,10 +399,14 @@ class Journal:
         """Take the answer that a person gave in an earlier session, which is possible once; None:
         there is none. ``question``: the digest of the current question, to which the answer must
         belong; default None: any."""
-        record = self.log.answers.pop(key, None)
-        if record is None or question is None or record.digest == question:
-            return record
-        return None
+        records = self.log.answers.get(key, [])
+        fits = (record for record in records if question in (None, record.digest))
+        record = next(fits, None)
+        if record is not None:
+            records.remove(record)
+            if not records:
+                del self.log.answers[key]
+        return record
 
     async def write_answer(self, call: StartedCall, value: Value, secret: bool = False) -> None:
         """Write the answer of a person, so that the question is not asked again. A ``secret`` answer
@@ -508,6 +512,19 @@ class Journal:
             *self.rows.mark("sequence", key, sequence.name, encode(sequence[1:])), self._break
         )
         return None
+
+    def compare_elements(self, body: CallKey, elements: Sequence[Value], in_order: bool) -> None:
+        """Note the elements of a list that may be another one in a resumed run, and forget the
+        outcomes of those that are others than in an earlier session. ``body`` and ``in_order``: as
+        in `EarlierOutcomes.compare_elements`."""
+        if not self.rows.makes_again and not self.log.makes_again and body not in self.log.elements:
+            return
+        digests = self.rows.digests_of(body, elements)
+        is_known = self.is_resumed and self.log.compare_elements(body, digests, in_order)
+        if not is_known:
+            self._later(
+                *self.rows.mark("elements", body, shown=encode([in_order, digests])), self._break
+            )
 
     def next_line(self) -> int:
         """The number of the next row. Any thread may call this."""

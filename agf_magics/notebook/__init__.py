@@ -112,11 +112,12 @@ def _watch_cells(undo: ExitStack, shell: Any, notebook: Any) -> None:
     """Read the text of each cell before it runs, and tell open explorers of an edit after it. The cell
     that loads the extension runs already."""
     from .explorer.edited_cells import note_cell
-    from .explorer.open_views import tell_edited
+    from .explorer.open_views import note_replaced, tell_edited
 
     _put(undo, shell.input_transformers_cleanup, notebook.add_body, first=True)
     note_cell(shell)
     _on_event(undo, shell, "pre_run_cell", functools.partial(note_cell, shell))
+    _on_event(undo, shell, "pre_run_cell", note_replaced)
     _on_event(undo, shell, "post_run_cell", tell_edited)
 
 
@@ -163,8 +164,11 @@ def _on_event(undo: ExitStack, shell: Any, event: str, callback: Any) -> None:
 
 
 def _install_askers(undo: ExitStack, shell: Any, config: Any) -> None:
-    """Let runs ask their questions in the notebook while the extension is loaded."""
+    """Let runs ask their questions and tell their failures in the notebook while the extension is
+    loaded."""
+    from ..lifecycle.runs.live import live
     from ..settings.settings import current
+    from .display.background_failures import failure_watcher
     from .display.background_questions import asker, cell_asker
     from .display.view import is_watched, view_mode
 
@@ -174,6 +178,9 @@ def _install_askers(undo: ExitStack, shell: Any, config: Any) -> None:
     def has_views() -> bool:
         return view_mode(config.progress, shell) == "widget"
 
+    if is_watched(shell):
+        undo.callback(setattr, live, "watch", live.watch)
+        live.watch = failure_watcher(has_views, shell, config)
     current.ask = cell_asker(has_views)
     current.ask_in_background = asker(has_views) if is_watched(shell) else None
     from .output.message_queue import message_taker

@@ -17,10 +17,11 @@ from ..text.columns import cells
 from . import theme as look
 from .amounts import counted
 from .plain import html, line, lines_html, padded
-from .row_words import Tally, count_words, numbers_of, state_words, taken_edges, tallies
+from .row_words import count_words, numbers_of, state_words, taken_edges, tallies
 from .scene.cycles import condition_of
 from .scene.data_flow import DataFlow
 from .scene.step_text import how
+from .tally import Tally
 
 _MOST_OPEN = 30
 """Lines up to which an outline is not folded."""

@@ -17,6 +17,7 @@ from ..flow.step_names import callee_name, only_call
 from ..flow.steps import Each, Fold, Invoke
 from .amounts import cost_words, counted, duration
 from .plain import line, plain
+from .tally import Tally
 from .theme import STATES, State, state
 
 MOST_NUMBERS = 4
@@ -46,54 +47,6 @@ AGAIN = "↺"
 """Marks results that are reused from another run, or from an earlier session of this run."""
 
 
-class Tally(NamedTuple):
-    """The elements of a fan-out."""
-
-    total: int
-    ok: int
-    failed: int
-    running: int
-    cancelled: int
-
-    @property
-    def ended(self) -> int:
-        """The number of elements with an outcome: a cancelled one has none."""
-        return self.ok + self.failed
-
-    def __str__(self) -> str:
-        """
-        >>> str(Tally(1000, 812, 3, 8, 0))
-        '812 ok, 3 failed, 8 running of 1,000'
-        """
-        parts = [
-            (self.ok, "ok"),
-            (self.failed, "failed"),
-            (self.running, "running"),
-            (self.cancelled, "cancelled"),
-        ]
-        counts = ", ".join(f"{count:,} {word}" for count, word in parts if count or word == "ok")
-        return f"{counts} of {self.total:,}"
-
-    @property
-    def brief(self) -> str:
-        """The counts for little room: how many elements have ended, how many failed, how many run.
-
-        >>> Tally(1000, 812, 3, 8, 0).brief
-        '815/1,000 ✗3 ▶8'
-        """
-        return self.ended_of(f"/{self.total:,}")
-
-    def ended_of(self, total: str = "") -> str:
-        """`brief` with another text for the total: the total of a loop is not known.
-
-        >>> Tally(0, 1, 0, 1, 0).ended_of()
-        '1 ▶1'
-        """
-        parts = [(self.failed, "failed"), (self.running, "running"), (self.cancelled, "cancelled")]
-        marked = (f" {STATES[name].mark}{count:,}" for count, name in parts if count)
-        return f"{self.ended:,}{total}{''.join(marked)}"
-
-
 class Corner(NamedTuple):
     """The state of a step in the corner of its box, short enough for the reserved space: ``▶
     812/1,000``."""
@@ -113,13 +66,28 @@ def shown_name(row: Row) -> str:
     if not row.is_request and turns.is_one:  # the row of the requests has the tools
         return _tool_calls(turns)
     if not row.is_request:
-        calls = [_turn_words(Turn(name, *counts)) for name, counts in [*turns.tools.items()]]
-        return " · ".join(calls)
+        return _tool_turns(turns)
     if row.many:
         return counted(turns.requests, "request")
     listed = [*turns]
     more = ["…"] if len(listed) > MOST_TURNS else []
     return " · ".join([*more, *map(_turn_words, listed[-MOST_TURNS:])])
+
+
+def brief_name(row: Row) -> str:
+    """`shown_name` where there is no room for it: the first and the last request, whose times the row has,
+    ``request 1–5``; and the tools, each before its count, ``price ×3 ✗1``. Empty for every other row."""
+    turns = turns_of(row)
+    if turns is None or (row.is_request and row.many):
+        return ""
+    if row.is_request:
+        return f"request 1–{turns.requests:,}" if turns.requests > 1 else ""
+    return _tool_turns(turns)
+
+
+def _tool_turns(turns: Turns) -> str:
+    """``price ×3 ✗1 · stock``"""
+    return " · ".join(_turn_words(Turn(tool, *counts)) for tool, counts in [*turns.tools.items()])
 
 
 def _tool_calls(turns: Turns) -> str:
@@ -228,9 +196,15 @@ def _outcomes(row: Row) -> str:
     turns = turns_of(row)
     if turns is None or row.is_request or not turns.tools:
         return ""
+    tally = _tool_tally(turns)
+    return f"{tally.ok:,} ok, {tally.failed:,} failed" if tally.ok > 0 else ""
+
+
+def _tool_tally(turns: Turns) -> Tally:
+    """The tool calls of a session."""
     calls, failed = (sum(column) for column in zip(*list(turns.tools.values()), strict=True))
-    ok = calls - failed
-    return f"{ok:,} ok, {failed:,} failed" if ok > 0 else ""
+    running = sum(turns.open.values())
+    return Tally(calls, calls - failed - running, failed, running, 0)
 
 
 def corner_of(row: Row, tally: Tally | None) -> Corner:
@@ -243,7 +217,7 @@ def corner_of(row: Row, tally: Tally | None) -> Corner:
         return Corner(f"{look.mark} {_corner_counts(tally, tally.total)}", look, share)
     if row.many and row.started:
         # A call that waits for an answer has failed so far.
-        counts = _corner_counts(_tally(0, (row,)), row.total, names_failed=not row.asks)
+        counts = _corner_counts(_tally(0, (row.timed,)), row.total, names_failed=not row.asks)
         return Corner(f"{look.mark} {counts}{again}", look)
     if row.times > 1:
         return Corner(f"{look.mark} {_short(row.times)}×{again}", look)
@@ -341,28 +315,33 @@ def count_words(row: Row) -> str:
     that ran once, and for the row of a session, whose name has the counts."""
     if turns_of(row) is not None:
         return ""
+    calls = row.timed  # a step that handles a failure is ok, and its call has failed
     if not row.many:
         if row.by_need and row.state == "skipped":
             return line(row.why, 100)
         if row.times <= 1:
-            return f"{row.retried:,} retried" if row.retried else ""
-    lost = row.failed - row.retried
+            return f"{calls.retried:,} retried" if calls.retried else ""
+    lost = calls.failed - calls.retried
     parts = [
-        (row.finished, "ok"),
+        (calls.finished, "ok"),
         (lost, "waiting" if row.asks and not row.running else "failed"),
-        (row.running, "running"),
-        (row.retried, "retried"),
-        (row.cancelled, "cancelled"),
+        (calls.running, "running"),
+        (calls.retried, "retried"),
+        (calls.cancelled, "cancelled"),
         (0 if row.loops and row.finished else row.skipped, "skipped"),
     ]
     return ", ".join(f"{count:,} {word}" for count, word in parts if count > 0)
 
 
 def brief_times(row: Row) -> str:
-    """`count_words` where there is little room, as `Tally.brief`: ``815 ✗3 ▶8``."""
-    if row.times <= 1 or row.asks or turns_of(row) is not None:
+    """`count_words` where there is little room, as `Tally.brief`: ``815 ✗3 ▶8``. The row of a session's
+    tool calls has such counts only there, where its name has no room for them."""
+    turns = turns_of(row)
+    if turns is not None and not row.is_request and turns.tools:
+        return _tool_tally(turns).ended_of()
+    if row.times <= 1 or row.asks or turns is not None:
         return count_words(row)
-    return _tally(0, (row,)).ended_of()
+    return _tally(0, (row.timed,)).ended_of()
 
 
 def reports(row: Row) -> list[Progressed]:

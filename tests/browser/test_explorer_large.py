@@ -109,7 +109,7 @@ def test_long_flows_walks_and_thousands_of_calls(opened: Open) -> None:
     many.locator(".row:has([title*=' for_each'])").first.click()  # the timeline has names, not kinds
     many.locator("canvas[aria-label*='4,200 calls, at most']").wait_for()
     page.open_step(4, "clerk")
-    panel.locator("select[aria-label=Session]").select_option(label="#2 · ✓ ok")
+    panel.locator("select[aria-label=Session]").select_option(index=2)
     panel.locator(".said >> text=Look at 3.").wait_for()
     both_themes(page, "sessions", 4)
     assert page.errors == []

@@ -365,17 +365,18 @@ def test_the_conversation_that_arrives_is_shown_until_a_person_chooses_another(o
     chosen = panel.locator("select[aria-label=Session]")
     panel.locator(".said:has-text('arriving')").wait_for()
     shown = chosen.evaluate(f"select => {CHOSEN}")
-    assert shown in ("#2 · ▶ running", "#3 · ▶ running")
+    assert shown in ("#2 · ▶ running · Write about a plum", "#3 · ▶ running · Write about a kiwi")
     names = {"#2": "plum", "#3": "kiwi"}
     (other,) = names.keys() - {shown[:2]}
     panel.locator(f".said.model:has-text('About {names[shown[:2]]}')").wait_for()
-    options = ["#0 · ✓ ok", "#1 · ✗ failed", "#2 · ▶ running", "#3 · ▶ running"]
+    states = {"pear": "✓ ok", "fig": "✗ failed", "plum": "▶ running", "kiwi": "▶ running"}
+    options = [f"#{number} · {states[fruit]} · Write about a {fruit}" for number, fruit in enumerate(states)]
     page.wait(f"JSON.stringify([...{SELECT}.options].map(option => option.text)) === JSON.stringify(it)", options)
     page.picture("sessions-running", 1)
     (lab.folder / f"told-{names[shown[:2]]}").touch()  # the next one that arrives follows
-    page.wait(f"{SELECT}.selectedOptions[0].text === it", f"{other} · ▶ running")
+    page.wait(f"{SELECT}.selectedOptions[0].text === it", f"{other} · ▶ running · Write about a {names[other]}")
     panel.locator(f".said.model:has-text('About {names[other]}')").wait_for()
-    chosen.select_option(label="#0 · ✓ ok")
+    chosen.select_option(label="#0 · ✓ ok · Write about a pear")
     panel.locator(".said.model:has-text('About pear: done.')").wait_for()
     (lab.folder / f"told-{names[other]}").touch()
     page.finished()

@@ -133,3 +133,58 @@ def test_rows_of_an_agent_say_what_it_does_now(opened: Open, lab: Lab) -> None:
     page.picture("room-agent", 1)
     page.interrupt()
     page.finished()
+
+
+REFUSED = """%%pipeline --run --set orders=$orders
+pipeline: refused_orders_of_today
+steps:
+- agent: {prompt: "Refuse", identity: picky, capabilities: {tools: [enrich, write_table]}, output: reply}
+- for_each:
+    over: ctx.orders
+    on_error: continue
+    do: {tool: {name: lookup_order, args: {order_id: !expr item}, on_error: continue}}
+    collect: {transform: {value: pipe}}
+    output: orders_that_were_found_today"""
+PICKY = (
+    SETUP.replace("orders = list(range(400))", "orders = list(range(60))")
+    + """
+from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
+
+def refuse(messages, info):
+    asked = len(messages) // 2
+    if asked == 3:
+        return ModelResponse(parts=[TextPart("No.")])
+    given = {"rows": [], "table": str(asked), "mode": "new"}
+    calls = {"enrich": {"order": 3, "rates": {"n": asked}}, "write_table": given}
+    return ModelResponse(parts=[ToolCallPart(*call) for call in calls.items()])
+
+agf.model_agent("picky", model=FunctionModel(refuse))
+
+@tool(name="lookup_order")
+def found(order_id: int) -> int:
+    if order_id == 7:
+        raise KeyError(order_id)
+    return order_id"""
+)
+WHOLE = "node => node.offsetWidth > 0 && node.scrollWidth <= node.clientWidth + 1"
+"""Whether an element has room for its text."""
+
+
+def test_failures_of_tools_are_counted_beside_a_name_that_is_cut(opened: Open) -> None:
+    page = opened(PICKY, REFUSED)
+    page.run_all()
+    page.open_view(1, "Steps")
+    explorer = page.explorer(1)
+    tools = explorer.locator(".row", has_text="enrich ×3 ✗3 · write_table ×3 ✗3")
+    tools.locator(".counted", has_text="6 ✗6").wait_for()
+    assert tools.locator(".counted").evaluate(WHOLE)
+    for counts in ("60/60", "60 ✗1"):
+        assert explorer.locator(".row .counted", has_text=counts).first.evaluate(WHOLE)
+    page.picture("room-failures", 1)
+    page.command("application:toggle-left-area")
+    page.wait(f"{EXPLORERS}.every(root => root.host.offsetWidth > 900)")
+    for part in (".title b", ".title .counts"):
+        assert explorer.locator(part).evaluate(WHOLE)
+    for state in explorer.locator(".row .state").all():
+        assert state.evaluate(WHOLE)
+    page.picture("room-failures-wide", 1)

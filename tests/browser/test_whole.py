@@ -198,6 +198,30 @@ def test_a_page_of_an_earlier_kernel_opens_its_run(opened: Open) -> None:
     page.picture("whole-opened-again", 1)
 
 
+LASTING = RUN.replace("name: part, args: {n: 3}", "name: last, args: {n: 3}").replace("TEXT", "calm")
+LASTS = """
+@tool
+async def last(n: int) -> int:
+    import asyncio
+    await asyncio.sleep(600)
+    return n"""
+
+
+def test_the_page_of_a_run_whose_kernel_is_gone_says_that_it_was_interrupted(opened: Open) -> None:
+    page = opened(SETUP + LASTS, LASTING)
+    page.run(0)
+    page.run(1, wait=False)
+    page.explorer(1).locator("header", has_text="running").wait_for()
+    page.page.evaluate(f"{PANEL}.sessionContext.session.kernel.restart()")
+    page.output(1).locator(".explorer").wait_for(state="detached")
+    page.says(1, "if that kernel is gone, %resume twice-")
+    page.wait(f"{PANEL}.sessionContext.session.kernel.status === 'idle'")
+    page.run(0)
+    page.explorer(1).locator("header", has_text="interrupted").wait_for()  # without a click
+    page.explorer(1).locator("header button:text-is('Resume')").wait_for()
+    page.picture("whole-interrupted", 1)
+
+
 INNER = """%%pipeline
 pipeline: inner
 steps:

@@ -463,3 +463,39 @@ def test_a_retry_around_a_flow_with_an_effect_is_a_warning(around: str, options:
     (warning,) = warnings
     assert warning.message == "retry repeats 'mail', which has an effect (reuse=False)"
     assert (warning.span.text, [span.text for _, span in warning.related]) == (name, ["mail"])
+
+
+@pytest.mark.parametrize("how", ["its time is over", "its run is cancelled", "its loop has ended"])
+def test_a_call_that_is_left_running_keeps_its_place(how: str) -> None:
+    """It counts for `at_once` until its function returns, whatever has become of its run."""
+    registry, lock, state, ends = agf.Registry(), threading.Lock(), [0, 0], threading.Event()
+    begun = threading.Event()
+
+    @agf.tool(registry=registry, at_once=1, timeout=0.2 if how != "its run is cancelled" else None, where="thread")
+    def fetch(x: int) -> int:
+        with lock:
+            state[0] += 1
+            state[1] = max(state)
+        begun.set()
+        ends.wait(20 if x == 0 else 0)
+        with lock:
+            state[0] -= 1
+        return x
+
+    flow = agf.load(FAN.format(policy="continue"), registry=registry)
+    first = agf.load(FAN.format(policy="abort"), registry=registry)
+    if how == "its loop has ended":
+        run = asyncio.run(agf.arun(first, {"xs": [0]}, registry=registry, raises=False))
+    else:
+        run = agf.start(first, {"xs": [0]}, registry=registry)
+        assert begun.wait(20)
+        if how == "its run is cancelled":
+            run.cancel()
+        run.wait()
+    assert (run.status, state) == ("cancelled" if how == "its run is cancelled" else "error", [1, 1])
+    second = agf.start(flow, {"xs": [1, 2]}, registry=registry)
+    time.sleep(0.3)
+    assert (second.done, state) == (False, [1, 1])
+    ends.set()
+    assert second.wait().output["ok"] == [1, 2]
+    assert state == [0, 1]

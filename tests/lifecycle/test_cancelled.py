@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -79,3 +80,19 @@ def test_a_run_that_goes_on_meanwhile_is_not_cancelled(tmp_path: Path) -> None:
         assert not cancel(store, head, "{}")
         with pytest.raises(agf.DefinitionError, match="is running"):
             cancel_past_run(run_id, "the client has gone")
+
+
+def test_the_only_run_of_the_notebook_that_is_running_is_said_so(tmp_path: Path) -> None:
+    asking = Asking()
+    gate = threading.Event()
+    with kept.journal_in(tmp_path):
+        asking.run(ask=lambda question: "1")
+        agf.tool(lambda: gate.wait(), name="hold", registry=asking.registry)
+        running = agf.start("pipeline: holding\nsteps:\n- tool: {name: hold}\n", registry=asking.registry)
+        while running.run_id not in {run.run_id for run in agf.runs()}:
+            pass
+        for name in (None, "holding"):
+            with pytest.raises(agf.DefinitionError, match=f"{running.run_id}.* is running"):
+                agf.resume(name, registry=asking.registry)
+        gate.set()
+        running.wait()

@@ -300,6 +300,8 @@ def test_the_sessions_of_a_fan_out_have_their_states_and_the_one_that_gets_a_rep
     for number in (2, 3):
         teller.wait_for(partial(arrives, run, number))
     teller.wait_for(lambda: sessions_of(run)["states"] == states)
+    asked = [f"What does one {fruit} cost?" for fruit in ("pear", "fig", "plum", "kiwi")]
+    assert [row.input for row in sessions_of(run)["sessions"][:4]] == asked
     shown = sessions_of(run)["index"]
     (other,) = {2, 3} - {*shown}
     for given, expected in (
@@ -319,6 +321,7 @@ def test_the_sessions_of_a_fan_out_have_their_states_and_the_one_that_gets_a_rep
         at_end = sessions_of(view)
         assert at_end["index"] == [1]  # the first that failed
         assert at_end["states"] == [*states[:2], f"#{shown[0]} ok", states[4]]
+        assert [row.input for row in at_end["sessions"][:2]] == asked[:2]
         assert sessions_of(view, index=[0], follows=True)["index"] == [0]
         of_element = requests_of(view)["element"]
         elements = [of_element({"step": "steps[0]", "index": [number]}) for number in (0, 1, 4)]

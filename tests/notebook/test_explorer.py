@@ -304,6 +304,29 @@ def test_a_list_of_runs_is_current_when_the_page_asks_again(journaled: Kernel) -
     assert not any(answer["goes_on"] for answer in answers)
 
 
+def test_a_cell_that_runs_again_and_again_leaves_the_explorers_of_other_cells_open(journaled: Kernel) -> None:
+    journaled.good("from agf_magics.notebook.explorer.open_views import close_explorers\nclose_explorers()")
+    first = Page(journaled, journaled.good(SHORT, id="first"))
+    others = [Page(journaled, journaled.good(SHORT, id="other")) for _ in range(12)]
+    assert first.get("run")["name"] == others[-1].get("run")["name"]
+    assert others[0].ask("run")["why"].startswith("this explorer is closed")
+    for number in range(10):
+        journaled.good(SHORT, id=f"cell {number}")
+    assert first.ask("run")["why"].startswith("this explorer is closed")
+
+
+def test_the_page_of_a_run_that_goes_on_says_so_and_is_opened_once(journaled: Kernel) -> None:
+    cell = held(journaled)
+    assert 'data-live="true"' in str(cell.messages)
+    open_gate(journaled)
+    page = Page(journaled, cell.end())
+    assert 'data-live="true"' not in cell.outputs[-1]["text/html"]
+    journaled.good("from agf_magics.notebook.explorer.run_channel import open_again")
+    opened = journaled.good(f"open_again({page.start['id']!r}, {page.mark!r})")
+    assert opened.outputs[-1]["text/plain"] == "''"
+    assert started(opened.messages) == []
+
+
 def test_an_open_list_of_runs_hears_that_a_cell_ran(journaled: Kernel) -> None:
     journaled.good("%%pipeline --run --quiet\npipeline: listed\nsteps:\n- transform: {value: 1 + 1}")
     journaled.good("from agf_magics.notebook.explorer.open_views import close_explorers\nclose_explorers()")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import textwrap
 from typing import Any
 
@@ -406,3 +407,43 @@ def test_a_new_list_of_rows_is_named_by_its_size_and_is_a_table(journaled: Kerne
     answer = page.get("moment", at=2, since=0)
     assert answer["differs"] == [["orders", "", "2 rows"], ["short", "", "[1, 2]"]]
     assert [(name, value["kind"]) for name, value, *_ in answer["values"]] == [("orders", "grid"), ("short", "group")]
+
+
+RETRIED = """\
+%%pipeline --run
+pipeline: retried
+steps:
+- for_each:
+    items: [0, 1, 2, 3, 4]
+    on_error: continue
+    do: {tool: {name: shaky, args: {n: !expr item}}}
+    collect: {transform: {value: "count(pipe)"}}
+    output: ended
+"""
+SHAKY = """\
+made = []
+
+@tool
+def shaky(n: int) -> int:
+    made.append(n)
+    if n % 2 and made.count(n) < 2:
+        raise ValueError("503")
+    return n
+"""
+
+
+def test_the_calls_that_failed_are_made_again_and_all_others_are_reused(journaled: Kernel) -> None:
+    journaled.good(SHAKY, "shaky")
+    page = Page(journaled, journaled.good(RETRIED, "retried"))
+    assert page.start["update"]["can"] == ["rerun", "moments", "retry"]
+    present = presented({"shaky": SHAKY.replace("503", "504"), "retried": RETRIED})
+    assert page.ask("rerun", cells=present)["why"].startswith("'shaky' was edited")
+    assert page.ask("rerun", cells=presented({"shaky": SHAKY, "retried": RETRIED}))["ok"]
+    while not any(update.get("status") == "ok" for update in page.updates):
+        content = journaled.next()["content"].get("data", {}).get("content")
+        if isinstance(content, dict) and "type" in content:
+            page.messages.append(content)
+    assert re.fullmatch(r"makes the failed calls of retried-\S+ again; 3 calls reused", page.get("run")["note"])
+    assert page.get("start")["update"]["can"] == ["rerun", "moments"]
+    journaled.drain()
+    assert journaled.good("print(sorted(made[5:]))").printed == "[1, 3]\n"

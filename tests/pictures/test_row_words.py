@@ -18,9 +18,10 @@ from agf_magics.flow.progress.rows import Arriving, Row
 from agf_magics.flow.progress.usage import one_reply
 from agf_magics.pictures.pages.parts import headline
 from agf_magics.pictures.pages.updates import Updates, describe_tree
+from agf_magics.pictures.pages.wire import UpdateRow
 from agf_magics.pictures.row_words import (
-    Tally,
     activity,
+    brief_name,
     brief_times,
     corner_of,
     count_words,
@@ -39,6 +40,7 @@ from agf_magics.pictures.row_words import (
 )
 from agf_magics.pictures.scene.builder import scene
 from agf_magics.pictures.scene.scene import Box, Frame
+from agf_magics.pictures.tally import Tally
 from tests.pictures.flows import load
 
 pytestmark = pytest.mark.usefixtures("journaled")
@@ -145,6 +147,51 @@ def test_an_agent_shows_what_its_model_did_without_internal_steps(registry: agf.
     for progress in (run.progress, agf.runs(run.run_id).progress):
         assert [(shown_name(row), row.depth, row.look) for row in listed(progress)] == words
         assert [state_words(row) for row in listed(progress)] == ["✓ ok", "✓ ok", "! 1 ok, 1 failed", "✓ ok"]
+        brief = ["", "request 1–2", "lookup_order · lookup_customer ✗", ""]
+        assert [brief_name(row) for row in listed(progress)] == brief
+        assert [brief_times(row) for row in listed(progress)] == ["", "", "2 ✗1", ""]
+
+
+HANDLED = """\
+pipeline: one
+steps:
+- tool: {name: half, args: {n: !expr ctx.item}, on_error: continue, output: half}
+- tool: {name: seldom, args: {n: !expr ctx.item}, on_error: retry(1), output: other}
+"""
+CALLS_HANDLED = """\
+pipeline: each
+steps:
+- for_each:
+    items: [1, 2, 3]
+    on_error: continue
+    do: {call: {pipeline: one, pass: {item: item}}}
+    collect: {transform: {value: pipe}}
+"""
+
+
+def test_a_step_that_handles_its_failures_counts_its_calls(registry: agf.Registry) -> None:
+    asked = set[int]()
+
+    async def seldom(n: int) -> int:
+        if n not in asked:
+            asked.add(n)
+            raise ValueError("not yet")
+        return n
+
+    agf.tool(seldom, registry=registry)
+    agf.define(HANDLED, registry=registry)
+    run = agf.run(CALLS_HANDLED, registry=registry)
+    for progress in (run.progress, agf.runs(run.run_id).progress):
+        rows = {shown_name(row): row for row in listed(progress)}
+        half, other = rows["half"], rows["other"]
+        assert (count_words(half), brief_times(half)) == ("1 ok, 2 failed", "3 ✗2")
+        assert corner_of(half, None).words == "! 3/3 ✗2"
+        assert (count_words(other), brief_times(other)) == ("3 ok, 3 retried", "3")
+    asked.clear()
+    once = agf.run(HANDLED.replace("ctx.item", "2"), registry=registry)
+    assert [count_words(row) for row in listed(once.progress)] == ["", "1 retried"]
+    updates = [UpdateRow(*row) for row in Updates(once.progress).complete(0.0)["rows"]]
+    assert [row.has_attempts for row in updates[:3]] == [None, None, True]
 
 
 DROPS = """\
@@ -294,7 +341,7 @@ def test_steps_that_never_ran_are_no_rows_of_their_own(registry: agf.Registry) -
     rows: list[Row] = listed(agf.runs(run).progress)
     update = Updates(agf.runs(run).progress).complete(0.0)
     assert [row.id for row in rows] == ["steps[0]", "steps[1]"]
-    assert [len(row) > 12 and row[12] for row in update["rows"]] == [False, True]
+    assert [UpdateRow(*row).is_unused for row in update["rows"]] == [None, True]
     assert failed.value.code == "step.tool-failed"
 
 

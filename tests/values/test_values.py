@@ -206,12 +206,12 @@ def test_only_a_copy_for_user_code_reads_what_was_not_read() -> None:
 
 
 def test_a_value_is_read_once_and_the_reason_why_it_cannot_be_stays() -> None:
-    reads: list[str] = []
+    reads, told = list[str](), list[str]()
 
     def read() -> str:
         reads.append("read")
         if "damaged" in reads:
-            raise CannotRead("it is damaged")
+            raise CannotRead("it is damaged", lambda: told.append("it is made again"))
         return "the table"
 
     unread = Unread("Table", "a table", read)
@@ -222,7 +222,10 @@ def test_a_value_is_read_once_and_the_reason_why_it_cannot_be_stays() -> None:
     for _ in range(2):
         with pytest.raises(agf.StepError, match="a stored Table cannot be read: it is damaged"):
             lost.value  # noqa: B018
-    assert (reads, lost.known is lost) == (["damaged", "read"], True)
+    assert (reads, lost.known is lost, told) == (["damaged", "read"], True, [])
+    for _ in range(2):
+        lost.tell_made_again()
+    assert told == ["it is made again"]
     lost.put("made again")
     assert (lost.value, lost.known) == ("made again", "made again")
 

@@ -28,6 +28,9 @@ from .outcome_unknown import OutcomeUnknown
 
 T = TypeVar("T")
 
+WhenEnded = Callable[[Callable[[], None]], None]
+"""Calls a function, on any thread, when a call has ended."""
+
 AGAIN = frozenset({408, 425, 429, 500, 502, 503, 504})
 """The HTTP statuses of a service that is busy or restarts."""
 
@@ -196,20 +199,39 @@ class Gate:
         for _ in range(waiting):  # the new limit may have room for all of them
             self._wake()
 
-    async def pass_through(self, make: Callable[[], Awaitable[T]]) -> T:
-        """Wait for the turn, then await ``make()`` and return its result."""
+    async def pass_through(
+        self,
+        make: Callable[[], Awaitable[T]],
+        goes_on: Callable[[object], WhenEnded | None] = lambda outcome: None,
+    ) -> T:
+        """Wait for the turn, then await ``make()`` and return its result. ``goes_on``: for the result
+        or the exception of ``make()``, tells the end of a call that goes on and so keeps its place;
+        None: no call goes on. Default: none does."""
         # A tool that runs a flow that calls the same tool would wait for itself.
         if self in _inside.get():
             return await make()
         await self._enter()
         before = _inside.set(_inside.get() | {self})
+        outcome: object = None
         try:
-            return await make()
+            outcome = result = await make()
+            return result
+        except BaseException as error:
+            outcome = error
+            raise
         finally:
             _inside.reset(before)
-            with self._lock:
-                self._running -= 1
-            self._wake()
+            when_ended = goes_on(outcome)
+            if when_ended is None:
+                self._leave()
+            else:
+                when_ended(self._leave)
+
+    def _leave(self) -> None:
+        """Give the place of a call to the next one. Any thread may call this."""
+        with self._lock:
+            self._running -= 1
+        self._wake()
 
     def pause(self, seconds: float) -> None:
         """Start no call for ``seconds``."""

@@ -7,12 +7,12 @@ import itertools
 from collections.abc import Awaitable, Callable
 
 from ...catalog import Throttle, asked_pause
-from ...catalog.tools.throttle import pause_after, reason, repeats
+from ...catalog.tools.throttle import WhenEnded, pause_after, reason, repeats
 from ...flow.progress import events as ev
 from ...flow.steps import Invoke
 from ...text.diagnostics import Diagnostic
 from ..runner import CallSite, clock
-from ..threads.user_code import Result
+from ..threads.user_code import LeftRunning, Result, StillRunning
 
 
 async def repeat_throttled(
@@ -21,7 +21,7 @@ async def repeat_throttled(
     """The result of ``make()``, repeated as the tool wants it, each time when its turn has come."""
     gate, retry = throttle
     for attempt in itertools.count(1):
-        result = await gate.pass_through(make)
+        result = await gate.pass_through(make, _goes_on)
         ok, error = result
         if ok or retry is None or attempt > retry.times or not repeats(retry, error):
             return result
@@ -46,3 +46,10 @@ async def repeat_throttled(
         await asyncio.sleep(pause)
         site.run.emit(ev.Progressed(site.path, clock()))
     raise AssertionError("the count has no end")
+
+
+def _goes_on(outcome: object) -> WhenEnded | None:
+    """Tells the end of a call that was left running; None: the call with this result or exception
+    has ended."""
+    error = outcome[1] if isinstance(outcome, tuple) else outcome
+    return error.when_ended if isinstance(error, LeftRunning | StillRunning) else None

@@ -325,15 +325,18 @@ class Host:
         """Stop a call whose step is cancelled. Returns the error of the step: `StillRunning` if the
         call did not stop, `Arrived` if it ended by itself."""
         left_running, _ = await self._stop(call, force=self._late)
-        return StillRunning(left_running) if left_running else _cancelled(call)
+        return _still_running(call, left_running) if left_running else _cancelled(call)
 
     async def end_late_call(self, call: ThreadCall, timeout: float) -> Result:
         """Stop a call that has exceeded ``timeout`` seconds. Raises as `make_call` does if this
         task is cancelled."""
         left_running, is_cancelled = await self._stop(call, force=True)
         if is_cancelled:
-            raise StillRunning(left_running) if left_running else _cancelled(call)
-        late = LeftRunning(timeout, left_running) if left_running else TimedOut(timeout)
+            raise _still_running(call, left_running) if left_running else _cancelled(call)
+        late = TimedOut(timeout)
+        if left_running:
+            late = LeftRunning(timeout, left_running)
+            late.when_ended = call.when_ended
         late.late_result = _own_end(call)
         return False, late
 
@@ -379,6 +382,13 @@ class Host:
             await asyncio.wait((call.ended,), timeout=min(REPEAT, until - loop.time()))
             if loop.time() >= until:
                 break
+
+
+def _still_running(call: ThreadCall, left_running: str) -> StillRunning:
+    """The error of a cancelled step whose call is left running."""
+    error = StillRunning(left_running)
+    error.when_ended = call.when_ended
+    return error
 
 
 def _own_end(call: ThreadCall) -> Result | None:

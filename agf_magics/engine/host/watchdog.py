@@ -22,6 +22,8 @@ from ..threads.rights import NO_RIGHTS, under
 AGAIN = 0.25
 """The seconds between two checks of a run that is due."""
 
+DAY = 86_400.0
+"""The longest wait in seconds: a time limit may be longer than a wait can be, or infinite."""
 
 Look = Callable[[], bool]
 """Checks a run, and returns True if the run needs no further check."""
@@ -68,7 +70,7 @@ class Watchdog:
     def _serve(self) -> None:
         due: dict[Look, float] = {}
         while True:
-            wait = max(0.0, min(due.values()) - time.monotonic()) if due else None
+            wait = min(DAY, max(0.0, min(due.values()) - time.monotonic())) if due else None
             try:
                 look, when = self._requests.get(timeout=wait)
             except Empty:

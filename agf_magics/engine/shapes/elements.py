@@ -21,7 +21,7 @@ from ...catalog import Where as Place
 from ...catalog.digests.digesting import digest_value
 from ...flow.progress import events as ev
 from ...flow.steps import Each, Fold
-from ...journal.records.records import SequenceRow
+from ...journal.records.records import CallKey, SequenceRow
 from ...limits.grants import granted
 from ...text.diagnostics import Diagnostic, StepError
 from ...text.raised import describe_exception, is_a
@@ -190,6 +190,10 @@ async def read_elements(site: CallSite[Each] | CallSite[Fold]) -> Elements:
     source = await when_read(lambda: opened(site.step.over.evaluate(site.frame)))
     # Not copied, because frames share values and no step changes them.
     if type(source) is list:
+        if site.run.journal is not None:
+            body = CallKey(site.path_of(site.step.body), site.key.tries)
+            is_fold = isinstance(site.step, Fold)
+            site.run.journal.compare_elements(body, source, is_fold)
         return Elements(site, source, len(source))
     span = site.step.over.span
     if not is_sequence(source):

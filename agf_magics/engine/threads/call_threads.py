@@ -34,10 +34,12 @@ class ThreadCall:
         "arguments",
         "context",
         "ended",
+        "ended_waits",
         "function",
         "inner",
         "interrupted",
         "interrupted_once",
+        "is_over",
         "loop",
         "result",
         "stopped",
@@ -75,6 +77,10 @@ class ThreadCall:
         """The `Waiter` whose thread makes the call, or the chunk with which it is on a worker. Its
         ``interrupt`` stops the call. None: it cannot be interrupted."""
         self.context = contextvars.copy_context() if context is None else context
+        self.is_over = False
+        """Whether the function has returned."""
+        self.ended_waits: list[Callable[[], None]] = []
+        """What is called when it returns."""
         self._taken = [None]
         """A list with one element until somebody takes the call."""
 
@@ -106,8 +112,23 @@ class ThreadCall:
 
     def tell(self, result: Result) -> None:
         """Report the end of the call, from any thread."""
+        self.is_over = True
+        self._call_waits()
         with contextlib.suppress(RuntimeError):  # the loop has ended before the call
             self.loop.call_soon_threadsafe(self.end, result)
+
+    def when_ended(self, call: Callable[[], None]) -> None:
+        """Call ``call`` when the function has returned, also if the loop does not wait for it any
+        more."""
+        self.ended_waits.append(call)
+        # Looked at after that: the function may return at any moment.
+        if self.is_over:
+            self._call_waits()
+
+    def _call_waits(self) -> None:
+        with contextlib.suppress(IndexError):
+            while True:
+                self.ended_waits.pop()()  # atomic: each is called once
 
     def stop(self) -> None:
         """Stop the inner run that the call waits for, or interrupt the call if a signal can reach

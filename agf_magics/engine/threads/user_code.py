@@ -15,6 +15,7 @@ from contextvars import Context
 from typing import Any
 
 from ...catalog.tools.outcome_unknown import OutcomeUnknown
+from ...catalog.tools.throttle import WhenEnded
 from ...values.value import is_awaitable
 from .forks import Forks, end_in_child
 
@@ -47,6 +48,9 @@ class TimedOut(TimeoutError):
 class LeftRunning(TimedOut, OutcomeUnknown):
     """A call exceeded its time limit, and did not stop."""
 
+    when_ended: WhenEnded | None = None
+    """Tells when the call has ended; None: nobody knows."""
+
 
 class StillRunning(asyncio.CancelledError):
     """A call did not stop within the grace and is left running."""
@@ -54,6 +58,8 @@ class StillRunning(asyncio.CancelledError):
     def __init__(self, left_running: str) -> None:
         super().__init__(left_running)
         self.left_running = left_running
+        self.when_ended: WhenEnded | None = None
+        """Tells when the call has ended; None: nobody knows."""
         self.reported = False
         """Whether the step of the call has reported this error. The steps around it are only
         cancelled."""

@@ -22,7 +22,8 @@ class Worked(NamedTuple):
 
     @property
     def seconds(self) -> float:
-        return self.end - self.begin - self.idle
+        """How long it ran; 0 if the clock was set back meanwhile."""
+        return max(0.0, self.end - self.begin - self.idle)
 
 
 def union(times: Iterable[tuple[float, float]]) -> Worked | None:

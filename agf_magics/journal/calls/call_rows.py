@@ -7,7 +7,7 @@ the reason for what is not stored. Large parts of arguments are stored once for 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -108,6 +108,8 @@ class CallRows:
         self.objects = KnownObjects()
         self.results: LargeResults | None = None
         """Stores the large results; None: they are not stored."""
+        self.makes_again = False
+        """Whether the value of a call was not stored, so that a resumed run makes the call again."""
         self.unstorable: dict[CallKey, str] = {}
         """The reasons why results of calls that must not be repeated could not be stored."""
         self.digests = CallDigest(most, self.objects.digest)
@@ -503,6 +505,20 @@ class CallRows:
         place = ("held", self.run_id, encode(key.at), key.tries)
         return b"".join(sign(self._key, *place, half)[:CONTENTS] for half in halves)
 
+    def digests_of(self, body: CallKey, elements: Iterable[Value]) -> list[str | None]:
+        """Digests of the elements of a fan-out, by which a resumed run sees which are the same; None:
+        an element cannot be compared. They are made with the user's key, because nobody may guess a
+        secret from them."""
+        self._key = self._key or user_key()
+        if self._key is None:
+            return [None for _ in elements]
+        place = ("element", self.run_id, encode(body.at), body.tries)
+        texts = (json_text(element, LONGEST_JSON) for element in elements)
+        return [
+            sign(self._key, *place, text)[:CONTENTS].hex()[:16] if text is not None else None
+            for text in texts
+        ]
+
     def _search(self) -> Search:
         """A search for the secrets that are known now."""
         searched = self.secret.searched
@@ -521,6 +537,7 @@ class CallRows:
                 why = CHANGED_RESULT
         if why:
             packed = EncodedValue("again", None, packed.shown or encode(preview(value)), why)
+        self.makes_again |= packed.form == "again"
         if packed.is_refused and outcome.must_be_stored:
             self.unstorable[call.key] = packed.why or ""
         elif packed.form == "again" and packed.why != QUICKER_TO_MAKE:

@@ -5,7 +5,9 @@ The records of a call follow each other, and the last one counts. By `Record.wha
 - ``begun``: a call with an effect was started,
 - ``finished``, ``failed``: it returned, or failed; a later attempt replaces both,
 - ``asked``, ``answered``: a question to a person,
-- ``sequence``: the elements of a fan-out,
+- ``sequence``: the sequence of a fan-out,
+- ``elements``: the digests of the elements of a list that may be another one when the run is resumed;
+  after a second one, only the elements that are the same keep their outcomes,
 - a mark, which has no value: a failure was ``dropped``, ``rescued`` or ``retried``, a part of a step
   ``ended`` or was ``stored`` before others, a recorded answer was ``taken``, the models of a row of a
   table were ``used``, a reply of a model whose record does not have its usage was ``paid``.
@@ -17,15 +19,16 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ...flow.progress.events import TokensUsed
 from ...flow.step_path import StepPath, is_within
 from ...values.value import Value
 from ..codec.encoding import DecodeError
 from ..codec.identities import Identities
+from .changed_elements import Digests, changed_elements, elements_in, is_of_element
 from .model_use import PaidReplies
 from .records import (
     SPLIT,
@@ -91,12 +94,18 @@ class EarlierOutcomes:
         """The essences of values that are not stored."""
         self.failed: dict[CallKey, Record] = {}
         """The calls that failed, without those that are made again."""
-        self.answers: dict[CallKey, Record] = {}
-        """The answers of persons that no question has taken yet."""
+        self.answers: dict[CallKey, list[Record]] = {}
+        """The answers of persons that no question has taken yet, in order: a call asks again after
+        an answer that it cannot use."""
         self.marks: dict[tuple[str, CallKey], int] = {}
         """The line of each mark, by the mark and the call."""
         self.sequences: dict[CallKey, SequenceRow] = {}
         """The sequences of fan-outs, by the call."""
+        self.elements: dict[CallKey, Digests] = {}
+        """The digests of the elements of fan-outs, by the path of their body."""
+        self.makes_again = False
+        """Whether the value of a call is not stored, so that the call is made again and may return
+        another value."""
         self._paid: dict[CallKey, list[TokensUsed]] = {}
         """What the replies to each request have used, also those whose value another attempt
         replaced."""
@@ -109,8 +118,7 @@ class EarlierOutcomes:
             self._add(record)
             if (use := replies.use(record)) is not None:
                 self._paid.setdefault(record.key, []).append(use)
-        self._handled = {key.at for mark, key in self.marks if mark in ("dropped", "rescued")}
-        self._retried = {key for mark, key in self.marks if mark == "retried"}
+        self._note_handled()
         # Failures that the run survived are replayed. The failure that ended it is tried again.
         if ended:
             made_again = [key for key in self.failed if not self.is_handled(key)]
@@ -124,6 +132,42 @@ class EarlierOutcomes:
                 del self.failed[key]
         self.failures = list(self.failed)
         """The failed calls, also after their outcomes are taken."""
+
+    def _note_handled(self) -> None:
+        """Note which failures the run survived."""
+        self._handled = {key.at for mark, key in self.marks if mark in ("dropped", "rescued")}
+        self._retried = {key for mark, key in self.marks if mark == "retried"}
+
+    def compare_elements(self, body: CallKey, digests: Digests, in_order: bool) -> bool:
+        """Forget the outcomes of the elements of a fan-out that are not those of the earlier session.
+        ``body``: the path of its body. ``in_order``: whether each element depends on those before it.
+        Returns whether the elements are known as they are now."""
+        earlier = self.elements.get(body)
+        if earlier == digests:
+            return True
+        if earlier is not None:
+            changed = changed_elements(earlier, digests, in_order)
+            self._forget(body, changed)
+            self._note_handled()
+            self.failures = [key for key in self.failures if not is_of_element(key, body, changed)]
+            self.__dict__.pop("places", None)  # computed at first use
+        self.elements[body] = digests
+        return False
+
+    def _forget(self, body: CallKey, changed: Container[int]) -> None:
+        """Forget the outcomes of elements of a fan-out. A call with an effect that did not fail is
+        unknown: a person is asked before another one is made in its place."""
+        outcomes: list[dict[Any, Any]] = [self.values, self.unstored]
+        of_elements: list[dict[Any, Any]] = [self.failed, self.answers, self.sequences, self.open]
+        for kept in (*outcomes, *of_elements):
+            for key in [key for key in kept if is_of_element(CallKey(*key), body, changed)]:
+                del kept[key]
+                if kept in outcomes and ("begun", key) in self.marks:
+                    self.unknown.add(CallKey(*key))
+        for mark, key in list(self.marks):
+            # What was done is done, whatever the element is now.
+            if mark not in ("begun", "fired") and is_of_element(key, body, changed):
+                del self.marks[mark, key]
 
     def _add(self, record: Record) -> None:
         """Add the next record, which may replace the outcome of an earlier one."""
@@ -139,9 +183,14 @@ class EarlierOutcomes:
             self.open.pop(key, None)
         if kind == "answered":
             if record.result.form != "again":
-                self.answers[key] = record
+                self.answers.setdefault(key, []).append(record)
         elif kind == "sequence":
             self.sequences[key] = sequence_row(record)
+        elif kind == "elements":
+            digests, in_order = elements_in(record)
+            if key in self.elements:
+                self._forget(key, changed_elements(self.elements[key], digests, in_order))
+            self.elements[key] = digests
         elif kind not in ("finished", "failed", "begun"):
             self.marks[kind, key] = record.line
         else:
@@ -150,6 +199,7 @@ class EarlierOutcomes:
             self.values.pop(key, None)
             self.unstored.pop(key, None)
             self.unknown.discard(key)
+            self.makes_again |= kind == "finished" and record.result.form == "again"
             if kind == "failed":
                 self.failed[key] = record
             elif kind == "begun":

@@ -115,8 +115,8 @@ class Record(NamedTuple):
     """The number of the row in the file, which grows."""
     what: str
     """The outcome of a call: finished or failed. Or a mark: begun (a call that has an effect),
-    fired, asked, answered, dropped, rescued, retried, ended, stored, sequence, used, paid, changed
-    (objects, at the end of the run), taken (from another run)."""
+    fired, asked, answered, dropped, rescued, retried, ended, stored, sequence, elements, used, paid,
+    changed (objects, at the end of the run), taken (from another run)."""
     at: StepPath
     tries: str = ""
     """The repeated attempts around the call, as in `CallKey`."""

@@ -548,6 +548,8 @@
         button.textContent = answer && !answer.why ? 'Open' : `Open: ${button.title}`;
       });
       host.prepend(button);
+      // A page says that its run had not ended. The kernel of now knows what became of it.
+      if (host.dataset.live) button.click();
     }
   };
 

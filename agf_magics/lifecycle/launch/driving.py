@@ -64,7 +64,10 @@ def make_emitter(run: Run) -> Callable[[Event], None]:
         for notify in list(listeners):
             try:
                 notify(masked)
-            except Exception as error:
+            except (KeyboardInterrupt, asyncio.CancelledError, GeneratorExit):
+                raise  # of the person, or of the loop
+            # Also what is no `Exception`: SystemExit, the outcomes of pytest.
+            except BaseException as error:
                 listeners.remove(notify)
                 name = "tracing" if notify is spans else "on_event"
                 message = f"{name} raised {describe_exception(error)}; it is not called again"

@@ -83,31 +83,38 @@ def rerun(
 
 def rerun_from(
     run: Run | PastRun | str,
-    step: str,
+    step: str | None,
     input: Mapping[str, Value] | None = None,
     options: RunOptions = DEFAULTS,
 ) -> Run:
-    """`rerun` that returns at once: the caller must `wait` unless the run is in the background."""
+    """`rerun` that returns at once: the caller must `wait` unless the run is in the background.
+    ``step``: None: all results are reused, so that only the calls that failed are made again."""
     refuse_inside("rerun")
     registry = default(options.registry)
     earlier = find_ended(run, registry.flows)
-    key = find_step(earlier.progress.rows, step, f"run {earlier.run_id!r}")
     flow = find_registered(earlier, registry)
-    first = line(shown_name(earlier.progress.rows[key]), 60)
-    options = replace(options, reuse=False, note=f"run from {first!r} of {earlier.run_id}")
+    if step is None:
+        key, reuse, note = None, earlier.run_id, f"makes the failed calls of {earlier.run_id} again"
+    else:
+        key, reuse = find_step(earlier.progress.rows, step, f"run {earlier.run_id!r}"), ""
+        first = line(shown_name(earlier.progress.rows[key]), 60)
+        note = f"run from {first!r} of {earlier.run_id}"
+    options = replace(options, reuse=reuse, note=note)
     before = _context_before(flow, earlier, registry)
     try:
         context = before.context if before is not None else None
-        reused = ReusedRuns((earlier.run_id,), key)
+        reused = ReusedRuns((earlier.run_id,), key) if key is not None else None
         again = prepare_run(flow, input_again(earlier, input), options, None, context, reused)
-        find_step(again.progress.rows, step, f"the definition of {earlier.name!r}")
+        if step is not None:
+            find_step(again.progress.rows, step, f"the definition of {earlier.name!r}")
     except BaseException:
         if before is not None:
             before.undo()
         raise
     for warning in before.warnings if before is not None else ():
         again.progress.apply(Warned(clock(), warning))
-    reuse_before(state_of(again), earlier, key)
+    if key is not None:
+        reuse_before(state_of(again), earlier, key)
     start_on_engine(again)
     return again
 

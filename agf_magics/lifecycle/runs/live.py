@@ -32,6 +32,10 @@ class Live:
         first."""
         self.interrupted: deque[tuple[Run, float]] = deque(maxlen=8)
         """The last runs that an interrupt cancelled, each with its end by the monotonic clock."""
+        self.watch: Callable[[Run], Callable[[], object] | None] | None = None
+        """Called with each background run where it is started. What it returns is called at the end of
+        the run, on the thread of the engine."""
+        self._at_ends: dict[str, Callable[[], object]] = {}
 
     @property
     def running(self) -> tuple[Run, ...]:
@@ -56,6 +60,9 @@ class Live:
     def add(self, run: Run) -> None:
         self._running[run.run_id] = run
         self._ended.pop(run.run_id, None)  # a resumed run goes on as another `Run`
+        at_end = self.watch(run) if self.watch is not None and run.background else None
+        if at_end is not None:
+            self._at_ends[run.run_id] = at_end
 
     def end(self, run: Run) -> None:
         if (run.background or state_of(run).background_calls) and run.progress.ended is not None:
@@ -64,6 +71,8 @@ class Live:
             for old in list(self._ended)[: -self.MAX_ENDED]:
                 self._ended.pop(old, None)
         self._running.pop(run.run_id, None)
+        if (at_end := self._at_ends.pop(run.run_id, None)) is not None:
+            at_end()
 
     def forget(self) -> None:
         """Forget the runs that have ended."""

@@ -78,9 +78,10 @@ def _none_resumable(
 ) -> DefinitionError:
     """The error if none of ``runs`` can be resumed. ``others``: runs of other notebooks that can be
     resumed."""
-    running = [other for other in runs if other.status in ("running", "pending")]
-    if name is not None and running:
-        return still_running(running[0].run_id)
+    for other in runs:
+        is_running = other.status in ("running", "pending")
+        if is_running and (name is not None or _is_of_this_notebook(store, other)):
+            return still_running(other.run_id)
     hint = current.words.list_runs
     if others:
         hint = f"of another notebook: {current.words.resume_run.format(others[0].run_id)}"

@@ -140,6 +140,7 @@ function callPages({ named, element, button, hint, table, number, ends, valueEle
     }
 
     showCalls(page) {
+      const retry = button("Retry what failed", () => this.panel.view.act("rerun", {}), { title: "Run again: the calls that failed are made again, and all other results are reused" });
       const filter = this.failed ? "All" : `Only the ${number(page.failed)} failed`;
       const rows = page.rows.map(call => ({ number: call.number, bad: call.failed, cells: [
         call.at + (call.attempt > 1 ? ` (attempt ${call.attempt})` : ""),
@@ -153,7 +154,8 @@ function callPages({ named, element, button, hint, table, number, ends, valueEle
       }
       this.shown = shown;
       const tools = element("div", { class: "actions" }, this.pages(page),
-        this.failed || page.failed && page.failed < page.total ? this.go(filter, filter, { offset: 0, failed: !this.failed }) : "", elements || "");
+        this.failed || page.failed && page.failed < page.total ? this.go(filter, filter, { offset: 0, failed: !this.failed }) : "", elements || "",
+        page.failed && this.state.last.can?.includes("retry") ? retry : "");
       if (this.listed.parentNode === this.inner && this.only === only) this.tools.replaceWith(tools);
       else if (only && only === this.inner.firstChild) {
         while (only.nextSibling) only.nextSibling.remove();

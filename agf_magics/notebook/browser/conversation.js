@@ -51,9 +51,9 @@ function conversations({ named, element, hint, details, valueElement, errorEleme
       if (!this.count) this.node.prepend(element("div", {}, this.count = element("span"), this.select));
       setText(this.count, `one of ${number(total)} sessions: `);
       this.select.length = listed.length;
-      listed.forEach(({ numbers, state, failed }, k) => {
+      listed.forEach(({ numbers, state, failed, input }, k) => {
         const { mark, word } = this.state.byName.get(state), calls = failed && state !== "failed" ? ` · ${number(failed)} failed call${failed === 1 ? "" : "s"}` : "";
-        setText(this.select.options[k], `#${numbers.join("#")} · ${mark} ${word}${calls}`);
+        setText(this.select.options[k], `#${numbers.join("#")} · ${mark} ${word}${calls}${input && ` · ${input}`}`);
         if (`${numbers}` === `${index}`) this.select.selectedIndex = k;
       });
     }

@@ -2,6 +2,7 @@
 
 const NARROW = 640; // pixels below which the panel is below the steps
 const SMALL = 900; // pixels below which rows have no ids
+const TALL = 1200; // pixels below which the buttons have a line of their own below the words
 const SHORTEST = 520; // pixels of the steps below which states are marks
 const ROOMY = 640; // pixels of the steps below which the counters of fan-outs are brief
 const TICK = 250; // milliseconds between two looks at the clock
@@ -117,7 +118,9 @@ class Explorer {
     this.isNarrow = width < NARROW;
     this.box.classList.toggle("narrow", this.isNarrow);
     this.box.classList.toggle("small", width < SMALL);
+    this.box.classList.toggle("tall", width < TALL);
     if (this.picture?.svg) this.picture.fitRoom(); else this.arrange();
+    this.panel.fitLines();
     this.draw();
   }
 
@@ -132,7 +135,7 @@ class Explorer {
     this.divider.setAttribute("aria-valuenow", Math.round(100 * share));
     this.lower.setAttribute("aria-valuenow", Math.round(this.box.clientHeight));
     this.main.style.flexBasis = this.sizes.share && !this.isBelow ? `${this.sizes.share * 100}%` : "";
-    for (const name of ["share", "tall", "low"]) this.box.classList.toggle(`has-${name}`, Boolean(this.sizes[name]));
+    for (const name of ["share", "tall"]) this.box.classList.toggle(`has-${name}`, Boolean(this.sizes[name]));
     this.isShort = this.isNarrow || this.main.clientWidth < SHORTEST;
     this.isBrief = this.main.clientWidth < ROOMY;
     this.room = this.main.clientWidth - (this.isShort ? 190 : 290); // for the counters of a row

@@ -21,7 +21,7 @@ class Notices {
   // What is new since the last look at the run.
   look() {
     const { last, runId, notices } = this.state, questions = (last.questions ?? []).map(question => question.text);
-    const isSame = runId === this.runId, wasLive = isSame && this.wasLive, known = isSame ? this.questions : []; // an open question is shown again after a reload
+    const isSame = runId === this.runId, wasLive = isSame ? this.wasLive : notices === "news", known = isSame ? this.questions : []; // an open question is shown again after a reload
     if (!isSame || last.live && !wasLive) this.clear(); // it goes on: its end is no news
     if (!NOTICES.has(runId)) NOTICES.set(runId, new Map());
     Object.assign(this, { runId, wasLive: last.live, questions, shown: NOTICES.get(runId) });

@@ -65,8 +65,11 @@ class Panel {
     this.node.scrollTop = top;
     this.keepPlace(this.parts.get("session")?.node);
     this.widen(Boolean(found.session) || this.hasWideTable === id);
-    for (const line of this.node.querySelectorAll(".excerpt")) this.fit(line); // its carets are below what they mean
+    this.fitLines();
   }
+
+  // The lines of an excerpt, whose carets are below what they mean. The answer may come before the panel has its size.
+  fitLines() { for (const line of this.node.querySelectorAll(".excerpt")) this.fit(line); }
 
   // Whether it needs the room below the steps, also where there is room beside them.
   widen(isWide) {
@@ -161,7 +164,7 @@ class Panel {
     this.step = step;
     const children = [element("h3", {}, step.name), this.head(), ...this.view.extras.panelParts(step, this.view.chosen)];
     const part = (title, ...inner) => children.push(element("h4", {}, title), ...inner);
-    if (step.error) part("Error", errorElement(step.error));
+    if (step.error) part(step.many ? "Error of the last call that failed" : "Error", errorElement(step.error));
     if (step.output) part("Output", this.copy({ step: step.id }), valueElement(step.output, this.whole({ step: step.id })));
     for (const [name, text] of step.arriving ?? []) part(`Arriving: ${name}`, element("pre", {}, text));
     if (step.session) part("Conversation", this.part("session", () => new LaterPart(this.view, "session", step.session)));

@@ -11,9 +11,6 @@ const [STATES, WIDEST] = [126, 210]; // pixels of a state, as in the style; wher
 const BEYOND = 4; // rows above and below those in sight
 const [UNCOUNTED, COUNTED] = [60, 30]; // pixels that a row without counters has more for its name than `room`, and one with them less
 
-// The turns of a model at work where the row has no room for all of them: its requests, whose time the row has. The row below it has the tools.
-function brief(name) { return name.replace(/\b1 call of /g, "").replace(/^.*·.*request ([\d,]+).*$/, "request 1–$1"); }
-
 class StepList {
   constructor(view, isTimeline) {
     this.view = view;
@@ -175,12 +172,11 @@ class StepList {
     const { folded, chosen, isBrief } = this.view, isShort = this.isTimeline || this.view.isShort, room = this.view.room - (this.states - STATES);
     const now = `${place} ${this.shown.length} ${folded.has(i)} ${i === chosen} ${isShort} ${isBrief} ${room} ${this.lists} ${this.names}`;
     if (node.row === row && node.now === now) return;
-    const name = this.state.nameOf(i);
-    // What arrives is more interesting than the counters, until the step ends.
-    const counted = isBrief && row[Now.brief] || row[Now.counted], arrived = plainWords(row[Now.tail] ?? ""), shown = (row[Now.end] === null && arrived) || counted || arrived;
+    const name = this.state.nameOf(i), short = row[Now.briefName];
+    // What arrives is more interesting than the counters, until the step ends. A name with counts has others only where it is cut.
+    const isNamed = short && this.wide(i) <= room + UNCOUNTED, counted = isBrief && !isNamed && row[Now.brief] || row[Now.counted], arrived = plainWords(row[Now.tail] ?? ""), shown = (row[Now.end] === null && arrived) || counted || arrived;
     const isArriving = arrived && shown === arrived, beside = isArriving ? room / 2 : room + (shown ? -COUNTED : UNCOUNTED);
-    const isWhole = this.wide(i) <= (this.isTimeline ? this.names : beside);
-    const words = isWhole || row[Now.end] != null && name.startsWith("request") ? name : brief(name);
+    const words = short && this.wide(i) > (this.isTimeline ? this.names : beside) ? short : name;
     if (this.isTimeline) this.longest = Math.max(this.longest, this.wide(i));
     if (node.label.textContent !== words) {
       node.label.textContent = words;
@@ -191,10 +187,10 @@ class StepList {
     Object.assign(node, { row, now });
     const state = (row[Now.words] || `${look.mark} ${look.word}`).replace("ok, ↺", "↺");
     node.style.top = `${place * ROW}px`;
-    setText(node.state, isShort ? look.mark + (state.match("↺") ?? "") : state, state);
-    // Where there is room, all states are as wide as the widest.
-    const wide = isShort || isBrief ? 0 : Math.min(this.measured(state), WIDEST);
-    if (wide > this.states) this.node.style.setProperty("--states", `${this.states = wide}px`);
+    // Where there is room, all states are as wide as the widest; elsewhere a long one is its word, which the counts complete.
+    const wide = isShort ? 0 : this.measured(state);
+    if (!isBrief && wide > this.states) this.node.style.setProperty("--states", `${this.states = Math.min(wide, WIDEST)}px`);
+    setText(node.state, isShort || wide > this.states ? look.mark + (isShort ? "" : ` ${look.word}`) + (state.match("↺") ?? "") : state, state);
     if (node.said !== state) node.state.setAttribute("aria-label", node.said = state); // a mark alone says nothing
     node.state.style.setProperty("--state", look.color);
     setText(node.twist, !this.state.hasInner[i] ? "" : folded.has(i) ? "▸" : "▾");

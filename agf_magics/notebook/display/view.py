@@ -152,9 +152,10 @@ class Page(View):
         text = [headline(run.progress, run.run_id, now=clock(), at=at), *body_text(run, **parts)]
         page = run_header_html(run, at)
         if at:
+            goes_on = f"if that kernel is gone, %resume {run.run_id} in another one"
             later = (
                 "the run had not ended: the page is live again when its kernel is free; "
-                f"in another kernel %runs {run.run_id}"
+                f"{goes_on if run.journal is not None else 'another kernel has nothing of it'}"
             )
             page += f'<p style="margin:0 0 4px"><em>{html(later)}</em></p>'
             text.append(later)
@@ -208,7 +209,7 @@ class Explorer(Page):
 
     def _first(self, run: Run) -> Bundle:
         # With the mark, so that the explorer can draw also over an output that is never replaced.
-        return framed(super()._first(run), self._mark, run.run_id)
+        return framed(super()._first(run), self._mark, run.run_id, is_live=True)
 
     def _update(self, run: Run) -> None:
         if self._channel is not None:
@@ -238,7 +239,8 @@ class Explorer(Page):
             )
         self._seen = run.progress.changes
         view = self._channel.widget_view if in_frames() and not run.done else {}
-        bundle = {**view, **framed(self.page(run), self._channel.mark, run.run_id)}
+        page = framed(self.page(run), self._channel.mark, run.run_id, is_live=not run.done)
+        bundle = {**view, **page}
         (self.slot.end if run.done else self.slot.put)(bundle)
 
     def _try(self, run: Run, do: Callable[[Run], object]) -> None:
@@ -295,10 +297,12 @@ as the paper: its text is smaller if it has many columns, and goes on in the nex
 as a status are whole, as long as there is room."""
 
 
-def framed(page: Bundle, mark: str, run_id: str = "") -> Bundle:
+def framed(page: Bundle, mark: str, run_id: str = "", is_live: bool = False) -> Bundle:
     """The static page in an element of the class ``mark``, over which an explorer draws. ``run_id``: the
-    run that a later kernel can open from the saved page."""
+    run that a later kernel can open from the saved page. ``is_live``: whether the page is of a run that
+    had not ended: a later kernel opens it without a click, as it knows what became of the run."""
     run = f' data-run="{html(run_id)}"' if run_id else ""
+    run += ' data-live="true"' if is_live else ""
     shown = f'<div class="agf-run {mark}"{run}>{page["text/html"]}{PRINTED}</div>'
     return {**page, "text/html": shown}
 

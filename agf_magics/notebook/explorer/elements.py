@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any
+from typing import Any, ClassVar
 
 from ...flow.progress.rows import Row, key_of
 from ...flow.step_path import StepPath, is_within
@@ -28,6 +28,12 @@ from .sessions import arriving_json, session_json
 
 MOST_SESSIONS = 500
 """The most sessions of a step that a person can choose from."""
+
+MOST_INPUT = 60
+"""The most characters of what the model of a session was asked, beside its state."""
+
+MOST_ASKED = 20
+"""The most sessions without a reply whose request is read for the list of them."""
 
 MOST_AGENTS = 5
 """The most conversations of one element that are shown."""
@@ -54,7 +60,7 @@ def _elements(run: AnyRun, arguments: Mapping[str, Any]) -> Json:
             calls=element.calls,
             failed=element.failed,
             is_failed=element.numbers in failed,
-            took=duration(element.ended - element.started),
+            took=duration(max(0.0, element.ended - element.started)),  # a clock may be set back
             output=texts.get(element.last, ("", ""))[1],
             input=texts.get(element.first, ("", ""))[0],
         )
@@ -140,6 +146,7 @@ def _session(run: AnyRun, arguments: Mapping[str, Any]) -> Json:
         index = _followed(states, index, replied, _arriving_in(run, row))
     failed_calls = {session.numbers: session.failed for session in sessions}
     listed = _listed(states)
+    inputs = _inputs_of(run, row, calls, sessions, listed)
     requests = [call for call in running_calls(run, row, index) if call.kind == REQUEST]
     conversation = session_json(calls, row, index, requests[:1])
     conversation["messages"] += arriving_json(run, row, index)
@@ -147,11 +154,49 @@ def _session(run: AnyRun, arguments: Mapping[str, Any]) -> Json:
         **conversation,
         "index": list(index),
         "sessions": [
-            SessionRow(list(numbers), states[numbers], failed_calls.get(numbers, 0))
+            SessionRow(
+                list(numbers),
+                states[numbers],
+                failed_calls.get(numbers, 0),
+                inputs.get(numbers, ""),
+            )
             for numbers in listed
         ],
         "total": len(states),
     }
+
+
+class _LastInputs:
+    """What the models of the last requested run were asked first, by the number of the call: that never
+    changes, and a page asks each second for the sessions of a step that runs."""
+
+    run_id = ""
+    by_call: ClassVar[dict[int, str]] = {}
+
+
+def _inputs_of(
+    run: AnyRun,
+    row: Row,
+    calls: RunCalls,
+    sessions: Iterable[CallsOfElement],
+    listed: Sequence[Numbers],
+) -> dict[Numbers, str]:
+    """What the model of each listed session was asked first; of those that have no reply yet, only of
+    the first `MOST_ASKED`."""
+    if _LastInputs.run_id != run.run_id:
+        _LastInputs.run_id, _LastInputs.by_call = run.run_id, {}
+    known = _LastInputs.by_call
+    shown = set(listed)
+    firsts = {session.numbers: session.first for session in sessions if session.numbers in shown}
+    unread = [number for number in firsts.values() if number not in known]
+    for record in calls.numbered(unread) if unread else ():
+        known[calls.number(record)] = line(input_of(record), MOST_INPUT)
+    inputs = {numbers: known.get(number, "") for numbers, number in firsts.items()}
+    for numbers in [numbers for numbers in listed if numbers not in firsts][:MOST_ASKED]:
+        asked = (call for call in running_calls(run, row, numbers) if call.kind == REQUEST)
+        if request := next(asked, None):
+            inputs[numbers] = line(input_of(request), MOST_INPUT)
+    return inputs
 
 
 def _listed(states: Mapping[Numbers, str]) -> list[Numbers]:

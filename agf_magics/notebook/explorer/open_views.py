@@ -1,5 +1,5 @@
 """The views that are open in the page. At most `MOST_OPEN` stay open; an older one becomes the static
-page again.
+page again. A view of a cell that ran again is in no document, so it makes room first.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
 from ...text.giving_up import giving_up
+from ..output.place import Place
 from .replies import reply_to
 from .request_types import Json, Requests
 
@@ -25,6 +26,8 @@ class Answers:
     answers to its requests, by their names. `run_channel.Channel` is the end of a run's view."""
 
     model: Model
+    is_replaced = False
+    """Whether the cell of the view ran again."""
 
     def __init__(
         self, begin: Json, requests: Requests, alone: bool = False, mark: str = ""
@@ -35,6 +38,7 @@ class Answers:
         self._requests = requests
         self.mark = mark or new_mark()
         """The class of the element over which the page draws."""
+        self.place = Place.now()
         from .widget_model import Model
 
         Model.add(self, alone)
@@ -95,14 +99,28 @@ _open: deque[Answers] = deque()
 
 def open_explorer(make: Callable[[], E]) -> E:
     """Open the explorer that ``make`` returns. If too many are open, the oldest one is closed, if possible
-    one of a run that has ended."""
+    one of a run that has ended, and of these first one whose cell ran again."""
     while len(_open) >= MOST_OPEN:
-        oldest = next((view for view in _open if view.has_ended), _open[0])
+        ended = [view for view in _open if view.has_ended]
+        oldest = next((view for view in ended if view.is_replaced), next(iter(ended), _open[0]))
         _open.remove(oldest)
         oldest.close(tell=False)
     explorer = make()
     _open.append(explorer)
     return explorer
+
+
+def is_open(mark: str) -> bool:
+    """Whether a view draws over the elements of the class ``mark``."""
+    return any(view.mark == mark for view in list(_open))
+
+
+def note_replaced(info: object) -> None:
+    """Note which views are in no document any more, as their cell runs again. ``info`` is IPython's and
+    not used."""
+    now = Place.now() if _open else None
+    for view in list(_open):
+        view.is_replaced |= now is not None and now.replaces(view.place)
 
 
 def tell_edited(result: object) -> None:

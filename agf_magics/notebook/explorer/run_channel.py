@@ -22,10 +22,11 @@ from ...catalog import default
 from ...engine.run_options import RunOptions
 from ...engine.runner import clock
 from ...flow.question_text import question_digest
+from ...languages.over import OVER
 from ...lifecycle.past.past_runs import runs
 from ...lifecycle.past.rerun import rerun_from
 from ...lifecycle.past.resume import resume_run
-from ...lifecycle.run_internals import place_in_journal
+from ...lifecycle.run_internals import linked_flow, place_in_journal
 from ...lifecycle.runs.pending_questions import PendingQuestion
 from ...lifecycle.runs.run import Run
 from ...pictures.pages.updates import Update, Updates, describe_tree
@@ -37,7 +38,7 @@ from ..output.front_end import in_frames, page
 from ..output.output import Bundle, accompany
 from .edited_cells import refuse_edited, refuse_edited_functions
 from .open_call import open_call
-from .open_views import Answers, open_explorer
+from .open_views import Answers, is_open, open_explorer
 from .replies import MOST_WHY
 from .request_types import AnyRun, Json, Refused, Requests
 
@@ -57,6 +58,9 @@ WRITTEN = 10.0
 """Seconds after which the static page of a live run is written into the output again, so that a notebook
 that is saved has it. Each page stays in the history of a shared document, so a long run writes it less
 often: a fifth of the run may be missing."""
+
+NEWS = 10.0
+"""Seconds after the end of a background run in which a page that first hears of the run tells it."""
 
 MOST_ANSWER = 100_000
 """The most characters of an answer to a question."""
@@ -112,8 +116,15 @@ class Channel(Answers):
                 "hears": self.hears,
                 "draw": self._draw,
                 "id": line(self.run.run_id, 90),
-                "notices": getattr(self.run, "background", False) and has_notices(get_ipython()),
+                "notices": self._notices(),
             }
+
+    def _notices(self) -> bool | str:
+        """Whether the page tells the end and the questions of the run; ``news``: it has just ended."""
+        if not getattr(self.run, "background", False) or not has_notices(get_ipython()):
+            return False
+        ended = self.run.progress.ended
+        return "news" if ended is not None and clock() - ended < NEWS else True
 
     def tick(self) -> None:
         """Send the changes since the last update, and now and then write the static page again."""
@@ -227,7 +238,17 @@ class Channel(Answers):
         return [
             *(["resume"] if run.how_to_continue else []),
             *(["rerun", "moments"] if place_in_journal(run) is not None else []),
+            *(["retry"] if self._can_retry else []),
         ]
+
+    @property
+    def _can_retry(self) -> bool:
+        """Whether calls failed that the run went on without. The rows of a run over a table are retried by
+        ``--retry-failed``, which knows the effects of their other calls."""
+        run = self.run
+        is_done = place_in_journal(run) is not None and not run.how_to_continue
+        is_table = linked_flow(run).flow.language == OVER
+        return is_done and bool(run.progress.failed) and not is_table
 
     def requests(self) -> Requests:
         """The requests that the page may make: those of `requests_of`, which read, and requests that act
@@ -240,7 +261,9 @@ class Channel(Answers):
 
         def rerun(arguments: Json) -> None:
             refuse_edited(run, arguments.get("cells"), default())
-            self.follow(lambda: rerun_from(run, str(arguments.get("step")), options=options))
+            step = arguments.get("step")
+            first = None if step is None else str(step)
+            self.follow(lambda: rerun_from(run, first, options=options))
 
         def resume(arguments: Json) -> None:
             refuse_edited_functions(run, arguments.get("cells"), default())
@@ -306,8 +329,10 @@ def open_run(run_id: str, mark: str = "") -> Channel:
 
 
 def open_again(run_id: str, mark: str) -> str:
-    """Draw an explorer over the page of a run that an earlier kernel has left in the document. Returns
-    the reason if that is not possible, else an empty text."""
+    """Draw an explorer over the page of a run that an earlier kernel has left in the document, unless one
+    does: a page may ask twice. Returns the reason if that is not possible, else an empty text."""
+    if is_open(mark):
+        return ""
     if not _MARK.fullmatch(mark):
         return "this page has no place for an explorer"
     try:

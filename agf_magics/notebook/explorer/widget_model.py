@@ -63,8 +63,14 @@ def later_script() -> str:
 
 
 def _style(name: str, file: str) -> str:
-    """A style sheet as a text of the script."""
-    return f"const {name} = {json.dumps(_shortened((FOLDER / file).read_text(encoding='utf-8')))};"
+    """A style sheet as a text of the script, without comments and the spaces that mean nothing. Those
+    around ``+`` and ``-`` mean something."""
+    text = _shortened(_STYLE_COMMENT.sub("", (FOLDER / file).read_text(encoding="utf-8")))
+    return f"const {name} = {json.dumps(_STYLE_SPACES.sub(_sign, text))};"
+
+
+def _sign(found: re.Match[str]) -> str:
+    return found[1] or found[2]
 
 
 @cache
@@ -85,6 +91,8 @@ def _shortened(text: str) -> str:
 
 
 _COMMENT = re.compile(r"^//.*|(?<=[;,{}\[\]()]) // .*")
+_STYLE_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
+_STYLE_SPACES = re.compile(r"\s*([{};,>])\s*|(?<=[\w-])(:) ")
 
 
 class Explored(Protocol):

@@ -39,6 +39,9 @@ class Place(NamedTuple):
     """Whether `%%capture` keeps the output, with each update as one more output."""
     clears: int = 0
     """How often the outputs of this place had been cleared when the output was shown."""
+    document_cell: str = ""
+    """The id of the notebook's cell that has the output until it runs again; empty: not known, or an
+    `Output` or `%%capture` has it."""
 
     @classmethod
     def now(cls) -> Place:
@@ -50,7 +53,14 @@ class Place(NamedTuple):
         cell = _id(request)
         widget = _output_widget(cell)
         is_updated = widget is None and _replaces(request)
-        return cls(cell, widget, is_updated, clears=Clears.of(cell, widget).times)
+        document_cell = str(request.get("metadata", {}).get("cellId", "")) if widget is None else ""
+        clears = Clears.of(cell, widget).times
+        return cls(cell, widget, is_updated, clears=clears, document_cell=document_cell)
+
+    def replaces(self, earlier: Place) -> bool:
+        """Whether this is a later run of the cell that had ``earlier``: its outputs are gone."""
+        is_same = bool(self.document_cell) and self.document_cell == earlier.document_cell
+        return is_same and self.cell != earlier.cell
 
     def inside(self) -> AbstractContextManager[Any]:
         """A context whose outputs are in the `Output` of this place. It works also if the person's block

@@ -27,7 +27,6 @@ from ..call_words import call_words
 from ..plain import details, html, line, lines_html, padded
 from ..problems import WIDE, error_text, format_exception, warnings_text
 from ..row_words import (
-    Tally,
     activity,
     count_words,
     does,
@@ -42,6 +41,7 @@ from ..row_words import (
     tails,
     tallies,
 )
+from ..tally import Tally
 from ..text_tables import WRAP, bounded, whole_rows
 from .collapsed_rows import folds_html
 

@@ -20,8 +20,8 @@ from ..call_words import call_words
 from ..plain import line
 from ..row_words import (
     Corner,
-    Tally,
     activity,
+    brief_name,
     brief_times,
     corner_of,
     count_words,
@@ -40,6 +40,7 @@ from ..row_words import (
     tool_look,
     turns_of,
 )
+from ..tally import Tally
 from .parts import LONGEST_ARGUMENT, count_elements, counts, shown_status, unstopped
 from .wire import StateRow, StepRow, UpdateRow
 
@@ -226,6 +227,7 @@ class Updates:
             failed_share=failed,
             brief=brief if brief != counted else None,
             name=line(shown_name(row), 200) if turns_of(row) and row.is_listed else None,
+            brief_name=line(brief_name(row), 200) or None if row.is_listed else None,
             is_unused=self._is_unused(row) or None,
             has_attempts=self._has_attempts(row) or None,
             idle=round(row.timed.idle, 6) or None,
@@ -259,7 +261,8 @@ class Updates:
     def _has_attempts(self, row: Row) -> bool:
         """Whether the row had a call that was made again: in this session, or after an earlier one."""
         was_cut = row.key in self._progress.earlier and row.is_made
-        return bool(row.retried or was_cut or (row.failed and row.finished))
+        calls = row.timed
+        return bool(calls.retried or was_cut or (calls.failed and calls.finished))
 
     def _times(self, row: Row) -> tuple[float | None, float | None]:
         """When a row started and ended, in seconds since the run began."""
@@ -293,10 +296,10 @@ def _shares(row: Row, corner: Corner) -> tuple[float | None, float | None]:
     shares = corner.shares
     if shares is None and (reported := share_of(row)) is not None:
         shares = (reported, 0)
-    elif shares is None and row.many and row.failed:
+    elif shares is None and row.many and row.timed.failed:
         # As long as the fan-out goes on, a part of the bar is left for its other elements.
-        runs = max(row.started, row.total or 0)
-        shares = (row.finished / runs, row.failed / runs)
+        runs = max(row.timed.started, row.total or 0)
+        shares = (row.timed.finished / runs, row.timed.failed / runs)
     if shares is None:
         return None, None
     ok, failed = shares

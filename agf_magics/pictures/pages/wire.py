@@ -66,6 +66,8 @@ class UpdateRow(NamedTuple):
     """The counters for a place with little room, if they are shorter there."""
     name: str | None = None
     """The name of a step whose name changes during the run; None for every other step."""
+    brief_name: str | None = None
+    """Such a name for a place with too little room for it."""
     is_unused: bool | None = None
     """True if the run has ended and never ran the step: the list has such steps at its end."""
     has_attempts: bool | None = None
@@ -161,6 +163,8 @@ class SessionRow(NamedTuple):
     """``running``, ``ok``, ``failed`` or ``cancelled``."""
     failed: int
     """How many calls of the session failed."""
+    input: str
+    """What the model was asked first; empty until its first call has ended."""
 
 
 class StaleRow(NamedTuple):

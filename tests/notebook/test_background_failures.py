@@ -1,0 +1,44 @@
+"""The failure of a background run that Python code started is told in the cell of the start."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.notebook.conftest import Kernel
+from tests.notebook.test_explorer import journaled, open_gate, started
+
+pytestmark = pytest.mark.kernel
+
+__all__ = ["journaled"]
+
+NIGHTLY = "%%pipeline\npipeline: nightly\nsteps:\n- tool: {name: gate, args: {name: gate}}\n- tool: {name: WORK}\n"
+START = "import agf_magics as agf\nhandle = agf.start('nightly')"
+WAITED = f"{START}\nfrom pathlib import Path\nPath('gate').write_text('open')\n_ = handle.wait()"
+
+
+@pytest.mark.parametrize(
+    ("work", "cell", "is_told"),
+    [("fail", START, True), ("pears", START, False), ("fail", WAITED, False)],
+)
+def test_only_a_failure_after_the_cell_of_the_start_is_told(
+    journaled: Kernel, work: str, cell: str, is_told: bool
+) -> None:
+    journaled.good("@tool\ndef pears() -> int:\n    return 1")
+    journaled.good(NIGHTLY.replace("WORK", work))
+    begun = journaled.good(cell)
+    if cell == START:
+        open_gate(journaled)
+    journaled.good("_ = handle.wait()")
+    later = [*begun.messages, *journaled.strays, *journaled.drain()]
+    journaled.strays.clear()
+    pages = [
+        message
+        for message in later
+        if message["msg_type"] == "display_data" and "agf-run" in message["content"]["data"].get("text/html", "")
+    ]
+    assert len(pages) == is_told
+    for page in pages:
+        assert "no pears" in page["content"]["data"]["text/html"]
+        assert page["parent_header"]["msg_id"] == begun.id
+        ((_, _, start),) = [one for one in started(later) if one[2]["tree"]["name"] == "nightly"]
+        assert (start["notices"], start["update"]["status"]) == ("news", "error")
