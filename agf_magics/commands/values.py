@@ -406,7 +406,9 @@ def with_run_ids(parsed: ParsedLine, names: Mapping[str, Any]) -> ParsedLine:
             text, span = getattr(run, "run_id", run), word.span
             if not isinstance(text, str):
                 message = f"{word.text} is {type_name(run)}, not a run"
-                hint = f"--out {word.text.removeprefix('$')} keeps a run in this variable"
+                hint = (
+                    f"%runs lists the runs; --out {word.text.removeprefix('$')} keeps a run in it"
+                )
                 raise line_error("variable", message, word, hint)
             tokens[name] = (Token(text, span, (*(span.start,) * len(text), span.end)),)
     return ParsedLine(parsed.source, tokens)

@@ -1,5 +1,4 @@
-"""A text that a person typed, with its place: a value for whoever reads the text, and a caret for whoever
-finds that it is wrong."""
+"""A text with the place where a person typed it: an error that comes later has its caret."""
 
 from __future__ import annotations
 

@@ -160,7 +160,13 @@ def _near(word: str, choices: Collection[str]) -> str | None:
             return same
     # A weak similarity counts only with the same first letter: round is not count.
     same_begin = [name for name in names if name[:1] == word[:1]]
-    return nearest(word, names, 0.7) or nearest(word, same_begin, 0.6)
+    near = nearest(word, names, 0.7) or nearest(word, same_begin, 0.6)
+    if near is not None or word == word.lower():
+        return near
+    # Each capital letter makes it less alike: Step is steps.
+    in_lower_case = {name.lower(): name for name in reversed(names)}
+    same = nearest(word.lower(), list(in_lower_case), 0.8)
+    return in_lower_case[same] if same is not None else None
 
 
 def _core(name: str) -> str:

@@ -23,6 +23,9 @@ KINDS = ["transform", "tool", "for_each"]
 NEAR: dict[str, tuple[str, Sequence[str], str | None]] = {
     "two letters in the wrong order": ("transfrom", KINDS, "transform"),
     "another case": ("Tool", KINDS, "tool"),
+    "another case and a letter less": ("Step", ["steps", "pipeline"], "steps"),
+    "capitals and two letters in the wrong order": ("TRANSFROM", KINDS, "transform"),
+    "another case and little in common": ("Ship", ["steps"], None),
     "another sign": ("for-each", KINDS, "for_each"),
     "more signs": ("__tool__", KINDS, "tool"),
     "the end of a path": ("steps.tool", KINDS, "tool"),

@@ -71,24 +71,22 @@ def arrow_table(table: CellsOfRun, form: str) -> Any:
         except NotHeld as error:
             numbers = [(n, table.number_of(n)) for n in error.numbers]
             places += [(row, name, _kind(values[n])) for n, row in numbers]
-    _refuse(places, form, "to_pandas() has every value")
+    _refuse(places, form)
     return table_of_columns(columns, arrays)
 
 
-def _refuse(places: Places, form: str, otherwise: str) -> None:
+def _refuse(places: Places, form: str) -> None:
     """Raise DefinitionError if there are cells that the form of a file cannot hold."""
     if not places:
         return
     kinds = ", ".join(dict.fromkeys(kind for *_, kind in sorted(places)))
     cells = places_text([(row, column) for row, column, _ in sorted(places)])
     message = f"{form} cannot hold {kinds}: {cells}"
-    hint = f"let the flow return what it can hold (a list, a number, a text); {otherwise}"
+    hint = "let the flow return what it can hold (a list, a number, a text); to_pandas() has every value"
     raise DefinitionError(Diagnostic("over.cannot-hold", message, hint=hint))
 
 
-def _refuse_cells(
-    table: CellsOfRun, form: str, otherwise: str, is_held: Callable[[Value], bool]
-) -> None:
+def _refuse_cells(table: CellsOfRun, form: str, is_held: Callable[[Value], bool]) -> None:
     """Refuse all cells that ``is_held`` refuses, before a line is written."""
     places: Places = []
     lost: list[tuple[int, str]] = []
@@ -102,7 +100,7 @@ def _refuse_cells(
                 places.append((number, name, _kind(value)))
     if lost:
         raise not_stored(lost, why)
-    _refuse(places, form, otherwise)
+    _refuse(places, form)
 
 
 def _kind(value: Value) -> str:
@@ -136,7 +134,7 @@ def _json(value: Value) -> str:
 
 
 def _write_jsonl(table: CellsOfRun, path: Path) -> str:
-    _refuse_cells(table, "a line of JSON", "a .parquet file and to_pandas() hold more", _has_json)
+    _refuse_cells(table, "a line of JSON", _has_json)
     with replaced_file(path) as file:
         file.writelines(f"{_json(cells)}\n" for _, cells in table.named_cells())
     return ""
@@ -146,7 +144,7 @@ def _write_csv(table: CellsOfRun, path: Path) -> str:
     def is_held(value: Value) -> bool:
         return is_utf8(value) and _has_json(value)
 
-    _refuse_cells(table, "a CSV file", "a .parquet file and to_pandas() hold more", is_held)
+    _refuse_cells(table, "a CSV file", is_held)
     columns = table.all_columns()
     quoted = list[tuple[int, str]]()
     with replaced_file(path) as file:

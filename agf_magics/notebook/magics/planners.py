@@ -32,7 +32,7 @@ from ...pictures.pages.parts import headline
 from ...pictures.pages.run_page import run_header_html
 from ...pictures.plain import html, line
 from ...settings.settings import current
-from ...text.diagnostics import Diagnostics
+from ...text.diagnostics import DefinitionError, Diagnostics
 from ...text.source import Source
 from ...text.suggestions import suggest
 from ...values.value import Value
@@ -156,6 +156,19 @@ def _model(notebook: Notebook, word: Token) -> Any:
         raise line_error(
             "model", str(error), word, "write --planner openai:gpt-4o, or --planner $model"
         ) from None
+    except DefinitionError:
+        if not _is_model(notebook.names.get(word.text), notebook.registry):
+            raise
+    message = f"{word.text!r} is no name of a model, but a variable that has one"
+    raise line_error("model", message, word, f"write --planner ${word.text}")
+
+
+def _is_model(value: object, registry: Registry) -> bool:
+    try:
+        find_model(value, registry)
+    except (TypeError, DefinitionError):
+        return False
+    return True
 
 
 def _offer(notebook: Notebook, parsed: ParsedLine, header: Header) -> PlanOffer:

@@ -18,7 +18,7 @@ from typing import Any
 from ...compat.imports import installed_only
 from ...text.length import ATOMS, TEXT
 from ..json_text import write_json
-from ..no_json import has_no_json
+from ..no_json import has_no_json, is_nan
 from ..sequences import is_array
 from ..times import is_numpy_time
 from ..value import Value
@@ -189,7 +189,8 @@ def _for_arrow(value: Value) -> Value:
     None."""
     kind = type(value)
     if kind in ATOMS or isinstance(value, _PLAIN):
-        return None if kind.__name__ == "NaTType" else value
+        is_missing = kind.__name__ == "NaTType" or (kind is not float and is_nan(value))
+        return None if is_missing else value
     if kind is list:
         return list(map(_for_arrow, value))
     if kind is dict:
@@ -223,7 +224,7 @@ def _reads_back(pyarrow: Any, array: Any, values: Sequence[Value]) -> bool:
 def _is_kept(value: Any, read: Any) -> bool:
     """Whether ``read`` is the ``value`` that was written. Arrow gives each object of a column the
     names of all of them."""
-    if value is None or (has_no_json(value) and value != value):
+    if value is None or is_nan(value) or (has_no_json(value) and bool(value != value)):
         return read is None or bool(read != read)
     if type(value) is list:
         return type(read) is list and len(value) == len(read) and all(map(_is_kept, value, read))
