@@ -11,6 +11,7 @@ from ...catalog.tools.throttle import WhenEnded, pause_after, reason, repeats
 from ...flow.progress import events as ev
 from ...flow.steps import Invoke
 from ...text.diagnostics import Diagnostic
+from ...text.raised import is_a
 from ..runner import CallSite, clock
 from ..threads.user_code import LeftRunning, Result, StillRunning
 
@@ -52,4 +53,6 @@ def _goes_on(outcome: object) -> WhenEnded | None:
     """Tells the end of a call that was left running; None: the call with this result or exception
     has ended."""
     error = outcome[1] if isinstance(outcome, tuple) else outcome
-    return error.when_ended if isinstance(error, LeftRunning | StillRunning) else None
+    if is_a(error, LeftRunning) or is_a(error, StillRunning):
+        return error.when_ended
+    return None
