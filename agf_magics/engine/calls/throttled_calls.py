@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 from ...catalog import Throttle, asked_pause
 from ...catalog.tools.throttle import WhenEnded, pause_after, reason, repeats
 from ...flow.progress import events as ev
 from ...flow.steps import Invoke
 from ...text.diagnostics import Diagnostic
-from ...text.raised import is_a
 from ..runner import CallSite, clock
 from ..threads.user_code import LeftRunning, Result, StillRunning
 
@@ -52,7 +52,6 @@ async def repeat_throttled(
 def _goes_on(outcome: object) -> WhenEnded | None:
     """Tells the end of a call that was left running; None: the call with this result or exception
     has ended."""
-    error = outcome[1] if isinstance(outcome, tuple) else outcome
-    if is_a(error, LeftRunning) or is_a(error, StillRunning):
-        return error.when_ended
-    return None
+    error: Any = outcome[1] if isinstance(outcome, tuple) else outcome
+    # By its type: an exception of the person may refuse to be asked for its class.
+    return error.when_ended if issubclass(type(error), LeftRunning | StillRunning) else None
