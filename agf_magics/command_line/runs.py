@@ -69,10 +69,10 @@ INTERRUPTED = 130
 
 def run(parsed: ParsedLine) -> int:
     """Run the file of the line, once or over a table."""
-    file = one_file(parsed.words("FILE")[0])
     values = inputs(parsed, None) or None
     over = rows_of(parsed, None, FOR_SCORES)
     limits = limits_of(parsed, settings.current.settings.limits)
+    file = one_file(parsed.words("FILE")[0])
     return _run_to_end(
         parsed, limits, lambda options: start_run(file, values, options, over), lambda: over
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -16,10 +17,10 @@ def named_definitions(words: Sequence[Token]) -> tuple[list[Path], list[Diagnost
     files = dict[Path, None]()
     problems = list[Diagnostic]()
     for word in words:
-        existing = [file for file in definition_files(word.text) if file.exists()]
+        existing = [file for file in definition_files(word.text) if os.path.exists(file)]
         if not existing:
             message = f"no file {word.text!r}"
-            if Path(word.text).is_dir():
+            if os.path.isdir(word.text):
                 message = f"no definition in the folder {word.text!r}"
             problems.append(line_error("file", message, word, near_file(word.text)).diagnostic)
         files |= dict.fromkeys(existing)
@@ -36,6 +37,6 @@ def all_definitions(words: Sequence[Token]) -> list[Path]:
 
 def one_file(word: Token) -> Path:
     """The file or folder that the word names. Raises DefinitionError if there is none."""
-    if not Path(word.text).exists():
+    if not os.path.exists(word.text):  # False also for a name that is too long
         raise line_error("file", f"no file {word.text!r}", word, near_file(word.text))
     return Path(word.text)

@@ -100,8 +100,8 @@ FOR_RUNS = (SET, INPUT, OUT, DRY, *FOR_LIMITS, REUSE, ON, REPLAY)
 
 def refuse_without_run(parsed: ParsedLine) -> None:
     """Raise DefinitionError if the line of a cell that defines a flow has an option of a run and no
-    ``--run``."""
-    for option in () if "--run" in parsed else FOR_RUNS:
+    ``--run``. The cell of a planner runs in any case."""
+    for option in () if "--run" in parsed or "--planner" in parsed else FOR_RUNS:
         if option.flag in parsed:
             message = f"{option.flag} needs --run: this cell only defines a flow"
             raise line_error("needs-run", message, parsed.words(option.flag)[0], "add --run")

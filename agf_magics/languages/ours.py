@@ -41,13 +41,13 @@ OURS: Mapping[str, Known] = {
 lines do not decide is in the first language."""
 
 # Regular expressions for the lines of the outermost keys, as `_outermost` gives them.
-_LINES: Mapping[str, str] = {
-    "policy": r"\"?(?:schema_version|execution_policy)\"?\s*+:"
-    r"|\"?id\"?\s*+:\s*+[\"']?(?:agf\.|x-)",
-    "plan": r'"?calls"?\s*+:|(?:[ \t]*+-)?[\[{ \t]*+"?_(?:tool|delegate|outputPath)"?\s*+:',
-    "graph": r"\"?(?:nodes|edges)[ \t]*+\"?[ \t]*+:",
-    "pipeline": r"[{ \t]*+\"?(?:pipeline|schema)\"?[ \t]*+:",
-}
+_POLICY = (
+    r"\"?(?:schema_version|execution_policy)\"?\s*+:"
+    r"|\"?id\"?\s*+:\s*+[\"']?(?:agf\.|x-)"
+)
+_PLAN = r'"?calls"?\s*+:|(?:[ \t]*+-)?[\[{ \t]*+"?_(?:tool|delegate|outputPath)"?\s*+:'
+_GRAPH = r"\"?(?:nodes|edges)[ \t]*+\"?[ \t]*+:"
+_PIPELINE = r"[{ \t]*+\"?(?:pipeline|schema)\"?[ \t]*+:"
 
 _SLIPS: Mapping[str, str] = {
     "schema_version": "policy",
@@ -63,9 +63,9 @@ _SLIPS: Mapping[str, str] = {
 }
 """The languages of keys that may be misspelt, for a text that has none of the keys above."""
 
-_BEFORE_FIRST = re.compile(r"(?:[ \t]*+(?:#[^\n]*+)?\n)*+(?P<indentation>[ \t]*+)")
-"""Blank lines and comments before the first line, and its indentation."""
-_IN_BRACES = re.compile(r'"(?:[^"\\]|\\.)*+"|\'[^\']*+\'|[\[\]{},]|[^"\'\[\]{},]++|["\']')
+_LINE = re.compile(r"(?P<indentation>[ \t]*+)(?P<rest>[^\n]*+)\n?")
+"""A line."""
+_IN_BRACES = re.compile(r'"(?:[^"\\]|\\(?s:.))*"?|\'[^\']*+\'?|[\[\]{},]|[^"\'\[\]{},]++')
 """The pieces of a mapping in braces: texts, signs, and what stands between them."""
 
 
@@ -73,14 +73,20 @@ _IN_BRACES = re.compile(r'"(?:[^"\\]|\\.)*+"|\'[^\']*+\'|[\[\]{},]|[^"\'\[\]{},]
 def _beginnings() -> Mapping[str, re.Pattern[str]]:
     # A line begins with "\n", not with ``^``: the search for a pattern that begins with a letter is
     # four times as fast.
-    return {name: re.compile(rf"\n(?:{line})") for name, line in _LINES.items()}
+    return {
+        "policy": re.compile(rf"\n(?:{_POLICY})"),
+        "plan": re.compile(rf"\n(?:{_PLAN})"),
+        "graph": re.compile(rf"\n(?:{_GRAPH})"),
+        "pipeline": re.compile(rf"\n(?:{_PIPELINE})"),
+    }
 
 
 def _outermost(text: str) -> str:
     """The text with each outermost key at the beginning of a line: without the indentation of its
     first line, and with a line for each key of a mapping in braces."""
-    first = _BEFORE_FIRST.match(text)
-    indentation, start = (first["indentation"], first.end()) if first else ("", 0)
+    written = (line for line in _LINE.finditer(text) if line["rest"] and line["rest"][0] != "#")
+    first = next(written, None)
+    indentation, start = (first["indentation"], first.start("rest")) if first else ("", 0)
     if text.startswith("{", start):
         return "".join(_lines_of_braces(text, start))
     return f"\n{text}".replace(f"\n{indentation}", "\n") if indentation else f"\n{text}"

@@ -29,28 +29,30 @@ hint_words = HintWords()
 """The words of this process."""
 
 
-def _rows(*rows: tuple[str, str]) -> Sequence[tuple[re.Pattern[str], str]]:
-    return tuple((re.compile(pattern), words) for pattern, words in rows)
-
-
-IN_A_TERMINAL = _rows(
-    (r"(only you can: .*?)%config AgfMagics\.\w+ = …, (?:or (?=your own))?", r"\1"),
-    (r"%config AgfMagics\.(\w+) = (\S+?)(?=[,;)]? |[,;)]?$)", r"\1 = \2 in config.toml"),
-    (r"%config AgfMagics\.(\w+)", r"\1 in config.toml"),
-    (r"%resume (\S+) --answer …", r"agf-magics resume \1"),
+IN_A_TERMINAL = (
+    (re.compile(r"(only you can: .*?)%config AgfMagics\.\w+ = …, (?:or (?=your own))?"), r"\1"),
     (
-        r"%resume RUN --answer yes calls it again; --answer '\{(\w+): …\}' gives",
+        re.compile(r"%config AgfMagics\.(\w+) = (\S+?)(?=[,;)]? |[,;)]?$)"),
+        r"\1 = \2 in config.toml",
+    ),
+    (re.compile(r"%config AgfMagics\.(\w+)"), r"\1 in config.toml"),
+    (re.compile(r"%resume (\S+) --answer …"), r"agf-magics resume \1"),
+    (
+        re.compile(r"%resume RUN --answer yes calls it again; --answer '\{(\w+): …\}' gives"),
         r'in Python, agf.resume(RUN, answer="yes") calls it again; answer={"\1": …} gives',
     ),
-    (r"%resume (\S+) --answer yes", r'in Python, agf.resume(\1, answer="yes")'),
-    (r"%resume the run", "resume the run"),
-    (r"%resume(?: --caps)?", "agf-magics resume"),
-    (r"%runs(?: --status \w+)? lists", "in Python, agf.runs() lists"),
-    (r"%runs (\S+) shows", r'in Python, agf.runs("\1") shows'),
-    (r"%workers --restart", "a new command"),
-    (r"agf\.record\(run, …\) or %runs RUN --record FILE", "--record FILE of agf-magics run"),
-    (r"%run_pipeline NAME --over \S+", "agf-magics run FILE --over ROWS"),
-    (r"%run_pipeline", "agf-magics run"),
+    (re.compile(r"%resume (\S+) --answer yes"), r'in Python, agf.resume(\1, answer="yes")'),
+    (re.compile(r"%resume the run"), "resume the run"),
+    (re.compile(r"%resume(?: --caps)?"), "agf-magics resume"),
+    (re.compile(r"%runs(?: --status \w+)? lists"), "in Python, agf.runs() lists"),
+    (re.compile(r"%runs (\S+) shows"), r'in Python, agf.runs("\1") shows'),
+    (re.compile(r"%workers --restart"), "a new command"),
+    (
+        re.compile(r"agf\.record\(run, …\) or %runs RUN --record FILE"),
+        "--record FILE of agf-magics run",
+    ),
+    (re.compile(r"%run_pipeline NAME --over \S+"), "agf-magics run FILE --over ROWS"),
+    (re.compile(r"%run_pipeline"), "agf-magics run"),
 )
 """The words for a person at a terminal. A command that has to be made where another run goes on, in
 the notebook of that run, stays."""

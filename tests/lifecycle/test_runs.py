@@ -373,6 +373,7 @@ def test_an_error_of_a_file_names_the_file_that_was_written() -> None:
         (lambda path: agf.report(run, path), "missing/run.html"),
         (agf.context("saved").save, "missing/saved.jsonl"),
     ):
-        with pytest.raises(FileNotFoundError) as caught:
+        with pytest.raises(agf.DefinitionError) as caught:
             write(name)
-        assert caught.value.filename == name
+        assert caught.value.code == "file.not-written"
+        assert repr(name) in caught.value.diagnostic.message

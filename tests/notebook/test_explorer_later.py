@@ -378,9 +378,10 @@ def test_an_edit_is_named_whenever_its_cell_ran_before_the_run(
     present = {id: [text, ran[id].reply["execution_count"]] for id, text in LATE.items()}
     present["late"] = [FAILS, None]
     present[cell][0] = present[cell][0].replace(old, new)
-    asks = [("stale", {}), ("rerun", {"step": "steps[3]"}), ("resume", {})]
-    replies = [page.ask(do, cells=present, **more) for do, more in asks]
-    assert [reply.get("why", "") for reply in replies] == [f"{why}{SINCE}" if why else ""] * 3
+    asks: list[tuple[str, dict[str, str]]] = [("stale", {}), ("resume", {}), ("rerun", {"step": "steps[3]"})]
+    # Without an edit the page shows the run that goes on, which cannot be asked for another one before its end.
+    replies = [page.ask(do, cells=present, **more) for do, more in (asks if why else asks[:2])]
+    assert {reply.get("why", "") for reply in replies} == {f"{why}{SINCE}" if why else ""}
 
 
 def test_an_edited_definition_does_not_keep_a_run_from_being_resumed(journaled: Kernel) -> None:

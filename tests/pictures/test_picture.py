@@ -39,6 +39,7 @@ from agf_magics.pictures.scene.boxes import INPUT, LONGEST, SMALL, folded, measu
 from agf_magics.pictures.scene.builder import scene
 from agf_magics.pictures.scene.scene import Box, Frame, Scene
 from agf_magics.pictures.scene.value_lines import wired
+from agf_magics.text.diagnostics import DefinitionError
 from tests.pictures.flows import DIGEST, ETL, REVIEW, failed, halfway, load, long, progress_of
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -429,8 +430,9 @@ def test_a_picture_is_saved_by_its_suffix(tmp_path: Path) -> None:
     assert diagram.save(tmp_path / "x.svg").read_text(encoding="utf-8") == diagram.svg()
     assert diagram.save(tmp_path / "x.dot").read_text(encoding="utf-8") == diagram.to_dot()
     assert diagram.save(str(tmp_path / "x.txt")).read_text(encoding="utf-8") == diagram.outline() + "\n"
-    with pytest.raises(ValueError, match=r"use \.svg, \.html, \.png, \.pdf, \.dot, \.mmd or \.txt"):
+    with pytest.raises(DefinitionError, match=r"use \.svg, \.html, \.png, \.pdf, \.dot, \.mmd or \.txt") as refused:
         diagram.save(tmp_path / "x.docx")
+    assert refused.value.code == "file.not-written"
 
 
 def test_a_flow_too_large_for_a_picture_is_an_outline_that_can_be_opened() -> None:

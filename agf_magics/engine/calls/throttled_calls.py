@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 from ...catalog import Throttle, asked_pause
 from ...catalog.tools.throttle import WhenEnded, pause_after, reason, repeats
@@ -51,5 +52,6 @@ async def repeat_throttled(
 def _goes_on(outcome: object) -> WhenEnded | None:
     """Tells the end of a call that was left running; None: the call with this result or exception
     has ended."""
-    error = outcome[1] if isinstance(outcome, tuple) else outcome
-    return error.when_ended if isinstance(error, LeftRunning | StillRunning) else None
+    error: Any = outcome[1] if isinstance(outcome, tuple) else outcome
+    # By its type: an exception of the person may refuse to be asked for its class.
+    return error.when_ended if issubclass(type(error), LeftRunning | StillRunning) else None

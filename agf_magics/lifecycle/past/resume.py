@@ -60,7 +60,7 @@ from ..storage.start_journal import connect_journal
 from ..storage.stored_results import unpickle, without_foreign_outcomes
 from .past_run import PastRun, find_past_run
 from .results_before import reuse_before
-from .run_again import context_before
+from .run_again import ContextBefore, context_before
 
 
 def resume(
@@ -204,9 +204,7 @@ def _resume_row(
         problems.extend(kernel_bound(linked))
     problems.refuse()
     workers, about_workers = find_workers(options, linked)
-    before = None
-    if order.context_name:
-        before = context_before(order.context_name, order.context, registry, head.run_id)
+    before = _context_before(order, registry, head.run_id)
     context = before.context if before is not None else None
     flow_input = FlowInput(_input_again(order, settle_input(input, flow), run_id), None, context)
     options = replace(options, limits=limits, note=order.note)
@@ -220,8 +218,8 @@ def _resume_row(
         earlier, times, names = _earlier(store, head, options.trust, flow_input.input)
         tree = decoded(row.tree) if head.ended is not None else None
     _go_on(state.progress, store, head, times, tree)
-    most = current.settings.journal_value
-    connect_journal(state, Journal(store, head.num, head.run_id, most, earlier))
+    journal = Journal(store, head.num, head.run_id, current.settings.journal_value, earlier)
+    connect_journal(state, journal)
     state.reused = order.reused
     gone = _reuse_again(state, head.num)
     state.options = replace(state.options, note="; ".join(filter(None, (order.note, gone))))
@@ -232,6 +230,13 @@ def _resume_row(
     for warned in (*(Warned(clock(), warning) for warning in (*moved, *mixed)), *about_workers):
         state.progress.apply(warned)
     return Run(state)
+
+
+def _context_before(order: Manifest, registry: Registry, run_id: str) -> ContextBefore | None:
+    """The named context of a run as the run began; None: it had none."""
+    if not order.context_name:
+        return None
+    return context_before(order.context_name, order.context, registry, run_id)
 
 
 def _limits_again(order: Manifest, given: Limits | None) -> tuple[Manifest, Limits]:

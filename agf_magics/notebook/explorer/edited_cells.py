@@ -33,6 +33,9 @@ _CLEANUP: tuple[Any, ...] = (leading_empty_lines, leading_indent)
 _INPUT = re.compile(r"In\[(\d+)\]")
 """The name of an input as IPython writes it."""
 
+_CLASS = re.compile(r"^class[ \t]++(\w++)", re.MULTILINE)
+"""The line that begins the definition of a class."""
+
 _ran: dict[str, str] = {}
 """The texts of the last runs of cells, by the id of the cell."""
 
@@ -156,8 +159,9 @@ class _Inputs:
     def _number_of(self, thing: Any) -> int | None:
         """The number of the input that defines a function or a class; None: none does."""
         if isinstance(thing, type) and thing.__module__ == "__main__":
-            begins = re.compile(rf"^class {re.escape(thing.__name__)}\b", re.MULTILINE)
-            found = (number for number, text in enumerate(self._texts) if begins.search(text))
+            name = thing.__name__
+            inputs = enumerate(self._texts)
+            found = (number for number, text in inputs if name in _CLASS.findall(text))
             return max(found, default=None)
         code = getattr(inspect.unwrap(thing), "__code__", None) if callable(thing) else None
         place = _INPUT.fullmatch((self._name_of(getattr(code, "co_filename", "")) or ("", ""))[1])

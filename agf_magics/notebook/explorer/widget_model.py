@@ -91,8 +91,8 @@ def _shortened(text: str) -> str:
 
 
 _COMMENT = re.compile(r"^//.*|(?<=[;,{}\[\]()]) // .*")
-_STYLE_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
-_STYLE_SPACES = re.compile(r"\s*([{};,>])\s*|(?<=[\w-])(:) ")
+_STYLE_COMMENT = re.compile(r"/\*.*?(?:\*/|\Z)", re.DOTALL)
+_STYLE_SPACES = re.compile(r"(?<!\s)\s*+([{};,>])\s*+|(?<=[\w-])(:) ")
 
 
 class Explored(Protocol):

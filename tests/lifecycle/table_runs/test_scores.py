@@ -425,7 +425,7 @@ def project(folder: Path) -> Path:
         ("--score scores.py:right --fail-below 0.6 --figures report.json", 1),
         ("--fail-below 0.75", 0),
         ("--score scores.py:rigth", 1),
-        ("--map n=m", 1),
+        ("--map n=m", 2),  # a wrong word of the line
     ],
 )
 def test_the_command_line_runs_scores_and_decides(project: Path, options: str, code: int) -> None:
