@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from inspect import isfunction
 from itertools import islice
 from pathlib import Path
@@ -26,6 +27,7 @@ from ..text.diagnostics import DefinitionError, Diagnostic, Diagnostics
 from ..text.files import read_file
 from ..text.names import same_name
 from ..text.placed import PlacedText
+from ..text.replaced_file import refuse_same_file
 from ..text.shorten import shorten
 from ..text.source import UNUSABLE, Source, path_error_reason
 from ..text.suggestions import join_hints, suggest
@@ -344,6 +346,10 @@ def reuse_of(parsed: ParsedLine) -> bool | str:
     return with_place_of(word, lambda: kept_runs.find_past_run(word.text).run_id)
 
 
+WRITTEN = ("--save", "--figures", "--report", "--record")
+"""The options with the files that a run over a table writes."""
+
+
 def rows_of(parsed: ParsedLine, names: Names, others: Sequence[Option] = ()) -> object:
     """The table of ``--over`` or ``--retry-failed`` with its options; None if the line has neither.
     ``others``: more options that are allowed only with a table."""
@@ -361,8 +367,9 @@ def rows_of(parsed: ParsedLine, names: Names, others: Sequence[Option] = ()) -> 
         if (number := count(parsed, f"--{name}", None, least)) is not None
     }
     table = _table(word, names) if word is not None else None
-    if isinstance(table, str) and (target := parsed.word("--save")) is not None:
-        _refuse_same_file(table, target)
+    if isinstance(table, str):
+        for target in (word for flag in WRITTEN for word in parsed.words(flag)):
+            with_place_of(target, partial(refuse_same_file, Path(target.text), Path(table)))
     renamed = dict(_read_mapping(mapping) for mapping in parsed.words("--map"))
     return with_place_of(
         retried or word,
@@ -370,16 +377,6 @@ def rows_of(parsed: ParsedLine, names: Names, others: Sequence[Option] = ()) -> 
             table, retried and retried.text, map=renamed, yes="--yes" in parsed, **counts
         ),
     )
-
-
-def _refuse_same_file(table: str, target: Token) -> None:
-    """Refuse to write the rows of a run over the file from which it reads them: the run could not be
-    resumed, and the person's own data would be gone."""
-    with suppress(OSError):  # there is no such file yet
-        if Path(target.text).samefile(table):
-            message = f"{target.text!r} is the table of --over, and would be overwritten"
-            hint = "save the rows to another file"
-            raise line_error("file", message, target, hint)
 
 
 def _table(word: Token, names: Names) -> Any:

@@ -63,8 +63,6 @@ class Journal:
     effects: EarlierEffects | None = None
     """The calls with an effect that another run made for the rows that this run retries; None: it
     retries none."""
-    _effects_inside: frozenset[CallKey] = frozenset()
-    """The calls whose functions have called a tool with an effect."""
 
     def __init__(
         self,
@@ -110,6 +108,9 @@ class Journal:
         (None: it is not known), and the number of dropped elements."""
         self.running: dict[CallKey, StartedCall] = {}
         """The calls that the loop of the run waits for, for views that show their arguments."""
+        # Threads add to it, which is one step for a set.
+        self._effects_inside = set[CallKey]()
+        """The calls whose functions have called a tool with an effect."""
         self._lost = 0
         """The number of calls whose rows could not be written."""
         self._began = time.monotonic()
@@ -439,7 +440,7 @@ class Journal:
         await self.durable(self._write(*self.rows.mark("begun", call.key)), lost=0)
         self._check_written()
         if not call.is_effect:
-            self._effects_inside |= {call.key}
+            self._effects_inside.add(call.key)
 
     def start_effect_inside(self, key: CallKey) -> None:
         """Write that the function of a call is about to call a tool with an effect, and wait on its
@@ -452,7 +453,7 @@ class Journal:
             self.store.writer.later(statement, (row,), self._break)
             self.store.flush()
         self._check_written()
-        self._effects_inside |= {key}
+        self._effects_inside.add(key)
 
     def had_effect(self, key: CallKey) -> bool:
         """Whether the function of a call has called a tool with an effect."""

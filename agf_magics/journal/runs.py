@@ -313,6 +313,14 @@ def records(store: Store, num: int, is_shown: bool = True) -> Iterator[Record]:
         yield from read_records(cursor, is_shown)
 
 
+def had_effects(store: Store, num: int) -> bool:
+    """Whether a run has called a tool with an effect, or a tool whose end nobody waits for. Raises
+    JournalError."""
+    sql = f"SELECT 1 FROM records WHERE {OF_RUN} AND what IN ('begun', 'fired') LIMIT 1"
+    with store.reading_run(num) as connection:
+        return connection.execute(sql, (num, num + ROOM)).fetchone() is not None
+
+
 def missing_results(
     connection: sqlite3.Connection, num: int, count: Callable[[bytes], int]
 ) -> Iterator[Record]:

@@ -53,8 +53,7 @@ def know_effects(run: Run) -> None:
         _effects_by_row(journal.store, row, terms), lambda call: _row_of(call.key, terms), read
     )
     if journal.is_resumed:
-        own = _last_records(records(journal.store, journal.num, is_shown=False))
-        for record in own:
+        for record in _last_records(records(journal.store, journal.num, is_shown=False)):
             journal.effects.forget(record)
 
 

@@ -83,6 +83,14 @@ def check_writable(path: Path) -> None:
         raise not_written(path, error) from None
 
 
+def refuse_same_file(path: Path, table: Path) -> None:
+    """Raise DefinitionError ``file.not-written`` if ``path`` is the file from which a run reads its
+    ``table``: the run could not be resumed, and the person's own data would be gone."""
+    with contextlib.suppress(OSError):  # there is no such file yet
+        if path.samefile(table):
+            raise _refused(path, "the run reads its rows from it", "write to another file")
+
+
 def not_written(path: Path, error: Exception) -> DefinitionError:
     """The error for a file that cannot be written because of ``error``, one of `UNUSABLE`."""
     number = error.errno if isinstance(error, OSError) else None

@@ -16,6 +16,8 @@ import pytest
 
 import agf_magics as agf
 from agf_magics.__main__ import main
+from agf_magics.command_line.runs import KEPT
+from agf_magics.commands.command_line import RESUME_COMMAND
 from tests.engine import kept
 from tests.fans import fan_out
 from tests.processes import command_line
@@ -204,9 +206,18 @@ def test_the_rows_are_never_written_over_the_table(word: str, capsys: pytest.Cap
     Path("rows.csv").write_text("n\n1\n")
     Path("link.csv").symlink_to("rows.csv")
     assert main(["run", "good.yaml", "--over", "rows.csv", "--save", word]) == 2
-    assert "is the table of --over, and would be overwritten [magic.file]" in " ".join(capsys.readouterr().err.split())
-    assert Path("rows.csv").read_text() == "n\n1\n"
+    printed = " ".join(capsys.readouterr().err.split())
+    assert f"{str(Path(word))!r} cannot be written: the run reads its rows from it [file.not-written]" in printed
+    assert main(["run", "good.yaml", "--over", "rows.csv", "--record", word]) == 2
     assert main(["run", "good.yaml", "--over", "rows.csv", "--save", "other.csv"]) == 0
+    last = agf.runs()[0].run_id
+    with pytest.raises(agf.DefinitionError, match="reads its rows from it"):
+        agf.runs(last).table.save(word)
+    assert Path("rows.csv").read_text() == "n\n1\n"
+
+
+def test_the_line_that_resumes_a_run_has_only_options_of_that_command() -> None:
+    assert {*KEPT} <= {option.flag for option in RESUME_COMMAND.options}
 
 
 def test_the_line_that_resumes_a_run_has_the_options_of_its_files(tmp_path: Path) -> None:

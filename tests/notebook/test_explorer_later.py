@@ -448,3 +448,14 @@ def test_the_calls_that_failed_are_made_again_and_all_others_are_reused(journale
     assert page.get("start")["update"]["can"] == ["rerun", "moments"]
     journaled.drain()
     assert journaled.good("print(sorted(made[5:]))").printed == "[1, 3]\n"
+
+
+@pytest.mark.parametrize("kind", ["@tool(reuse=False)", "@tool"])
+def test_a_retry_is_not_offered_if_it_would_repeat_an_effect(kind: str, journaled: Kernel) -> None:
+    journaled.good(SHAKY.replace("@tool", kind), "shaky")
+    page = Page(journaled, journaled.good(RETRIED, "retried"))
+    may_repeat = kind == "@tool"
+    assert ("retry" in page.start["update"]["can"]) is may_repeat
+    if not may_repeat:
+        assert "would make other calls again" in page.ask("rerun")["why"]
+        assert journaled.good("print(len(made))").printed == "5\n"

@@ -355,8 +355,8 @@ async def _make_call(ready: ReadyCall) -> Value:
     begin = contact.begin if contact is not None else None
 
     async def make(arguments: dict[str, Value]) -> Result:
-        made = host.make_call(place, callee.function, arguments, seconds, terms, begin)
-        return keep_late(site, callee.name, await made) if has_effect(callee) else await made
+        result = await host.make_call(place, callee.function, arguments, seconds, terms, begin)
+        return keep_late(site, callee.name, result) if has_effect(callee) else result
 
     try:
         throttle = callee.throttle if isinstance(callee, Tool) else None

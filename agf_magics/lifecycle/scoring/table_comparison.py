@@ -283,9 +283,9 @@ def _sums(tables: Sequence[Sequence[TableRow]], amount: str) -> list[float]:
 
 def _cost_text(rows: Sequence[TableRow]) -> str:
     """The cost of all rows, as far as the prices of their models are known."""
-    known = [Decimal(str(row.cost)) for row in rows if row.cost is not None]
+    costs = [Decimal(str(row.cost)) for row in rows if row.cost is not None]
     unpriced = sum(row.has_unknown_cost for row in rows)
-    return cost_text(sum(known, Decimal()), len(known) + unpriced, unpriced)
+    return cost_text(sum(costs, Decimal()), len(costs) + unpriced, unpriced)
 
 
 def _rows_by_key(table: RowTable, key: str | None) -> dict[tuple[str, int], tuple[int, TableRow]]:

@@ -49,12 +49,12 @@ def find_reused(run: Run, earlier: str | bool) -> list[RunHead]:
 
 def find_reused_again(store: Store, reused: ReusedRuns) -> list[RunHead]:
     """The runs of ``reused`` that are still in the journal."""
-    found = list[RunHead]()
+    heads = list[RunHead]()
     for run_id in reused.run_ids:
         with suppress(JournalError):  # a damaged run has no results
             row = read_run(store, run_id)
-            found += [row.head] if row is not None else []
-    return found
+            heads += [row.head] if row is not None else []
+    return heads
 
 
 def reuse_results(state: RunState, heads: Sequence[RunHead]) -> None:

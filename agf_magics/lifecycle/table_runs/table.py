@@ -29,9 +29,10 @@ from ...pictures.amounts import UNKNOWN
 from ...pictures.plain import untypeset
 from ...pictures.problems import brief_reason
 from ...text.diagnostics import DefinitionError, Diagnostic, StepError
-from ...text.replaced_file import check_writable
+from ...text.replaced_file import check_writable, refuse_same_file
 from ...text.source import Source
 from ...values.tables.data_frames import in_pandas_form, in_polars_form
+from ...values.tables.files import FileRows
 from ...values.tables.rows import Rows
 from ...values.value import Value
 from ..input.fields import fields_of
@@ -319,6 +320,9 @@ class RowTable:
 
     def _save(self, target: Path) -> tuple[Path, str]:
         check_target(target, TABLE)
+        rows, _ = self.terms.parts_of_input(fields_of(input_of(self.run)))
+        if isinstance(rows, FileRows):
+            refuse_same_file(target, rows.path)
         return target, WRITERS[target.suffix.lower()](self, target)
 
     def named_cells(self) -> Iterator[tuple[int, Cells]]:

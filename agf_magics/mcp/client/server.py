@@ -321,14 +321,14 @@ class Server:
         if self._reads_links and name == READER:
             return await self._read_link(str(arguments["uri"]))
         session = await self._opened()
-        made = Call(context, self._masked)
+        call = Call(context, self._masked)
         try:
-            result = await session.call(name, arguments, made)
+            result = await session.call(name, arguments, call)
         except NotTaken:
             if session.is_open:
                 raise
             session = await self._opened()  # the server was restarted, and knows only new sessions
-            result = await session.call(name, arguments, made)
+            result = await session.call(name, arguments, call)
         if result.is_error:
             text = clean(text_of(result), LONGEST_ERROR, self._masked)
             message = f"{self.name}__{name} failed: {text}"

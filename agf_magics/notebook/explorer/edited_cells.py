@@ -91,10 +91,11 @@ def _refuse(edited: list[_Edited]) -> None:
     """Name what was edited: a cell may define several functions."""
     if edited:
         named = next((one for one in edited if one.is_its_text), edited[0])
-        shown = repr(line(named.name, 60))
-        what = f"{shown} was edited, and its cell" if named.is_its_text else f"the cell of {shown}"
-        was = "has" if named.is_its_text else "was edited, and has"
-        raise Refused(f"{what} {was} not run since: run that cell first")
+        what = repr(line(named.name, 60))
+        why = f"the cell of {what} was edited, and has not run since"
+        if named.is_its_text:
+            why = f"{what} was edited, and its cell has not run since"
+        raise Refused(f"{why}: run that cell first")
 
 
 def _present(cells: Mapping[Any, object]) -> dict[str, _Present]:
@@ -152,8 +153,9 @@ class _Inputs:
         for id, cell in self._present.items():
             # A cell that ran before the extension was loaded is known by its number.
             if id in ids or (id not in _ran and cell.number == number):
-                own = getattr(inspect.unwrap(thing), "__name__", "")
-                yield _Edited(name, self._definition(text, own) != self._definition(cell.text, own))
+                defined = getattr(inspect.unwrap(thing), "__name__", "")
+                texts = (self._definition(each, defined) for each in (text, cell.text))
+                yield _Edited(name, len({*texts}) > 1)
                 return
 
     def _number_of(self, thing: Any) -> int | None:
@@ -161,8 +163,7 @@ class _Inputs:
         if isinstance(thing, type) and thing.__module__ == "__main__":
             name = thing.__name__
             inputs = enumerate(self._texts)
-            found = (number for number, text in inputs if name in _CLASS.findall(text))
-            return max(found, default=None)
+            return max((n for n, text in inputs if name in _CLASS.findall(text)), default=None)
         code = getattr(inspect.unwrap(thing), "__code__", None) if callable(thing) else None
         place = _INPUT.fullmatch((self._name_of(getattr(code, "co_filename", "")) or ("", ""))[1])
         return int(place[1]) if place else None
@@ -174,8 +175,8 @@ class _Inputs:
         except (SyntaxError, ValueError):
             return ""
         kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-        found = (ast.dump(node) for node in nodes if isinstance(node, kinds) and node.name == name)
-        return next(found, "")
+        texts = (ast.dump(node) for node in nodes if isinstance(node, kinds) and node.name == name)
+        return next(texts, "")
 
 
 def _body(cell: str) -> str:

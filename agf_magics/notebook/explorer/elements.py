@@ -185,13 +185,13 @@ def _inputs_of(
     the first `MOST_ASKED`."""
     if _LastInputs.run_id != run.run_id:
         _LastInputs.run_id, _LastInputs.by_call = run.run_id, {}
-    known = _LastInputs.by_call
+    by_call = _LastInputs.by_call
     shown = set(listed)
     firsts = {session.numbers: session.first for session in sessions if session.numbers in shown}
-    unread = [number for number in firsts.values() if number not in known]
+    unread = [number for number in firsts.values() if number not in by_call]
     for record in calls.numbered(unread) if unread else ():
-        known[calls.number(record)] = line(input_of(record), MOST_INPUT)
-    inputs = {numbers: known.get(number, "") for numbers, number in firsts.items()}
+        by_call[calls.number(record)] = line(input_of(record), MOST_INPUT)
+    inputs = {numbers: by_call.get(number, "") for numbers, number in firsts.items()}
     for numbers in [numbers for numbers in listed if numbers not in firsts][:MOST_ASKED]:
         asked = (call for call in running_calls(run, row, numbers) if call.kind == REQUEST)
         if request := next(asked, None):

@@ -22,6 +22,7 @@ from ...catalog import default
 from ...engine.run_options import RunOptions
 from ...engine.runner import clock
 from ...flow.question_text import question_digest
+from ...journal.runs import had_effects
 from ...languages.over import OVER
 from ...lifecycle.past.past_runs import runs
 from ...lifecycle.past.rerun import rerun_from
@@ -243,12 +244,14 @@ class Channel(Answers):
 
     @property
     def _can_retry(self) -> bool:
-        """Whether calls failed that the run went on without. The rows of a run over a table are retried by
-        ``--retry-failed``, which knows the effects of their other calls."""
+        """Whether calls failed that the run went on without, and every other call can be reused: a call
+        with an effect has no result for another run, so it would be made a second time. The rows of a run
+        over a table are retried by ``--retry-failed``, which knows their effects."""
         run = self.run
-        is_done = place_in_journal(run) is not None and not run.how_to_continue
-        is_table = linked_flow(run).flow.language == OVER
-        return is_done and bool(run.progress.failed) and not is_table
+        place = place_in_journal(run)
+        if place is None or run.how_to_continue or not run.progress.failed:
+            return False
+        return linked_flow(run).flow.language != OVER and not had_effects(*place)
 
     def requests(self) -> Requests:
         """The requests that the page may make: those of `requests_of`, which read, and requests that act
@@ -262,6 +265,8 @@ class Channel(Answers):
         def rerun(arguments: Json) -> None:
             refuse_edited(run, arguments.get("cells"), default())
             step = arguments.get("step")
+            if step is None and not self._can_retry:
+                raise Refused("this run cannot be retried: it would make other calls again, too")
             first = None if step is None else str(step)
             self.follow(lambda: rerun_from(run, first, options=options))
 

@@ -109,7 +109,7 @@ RUN_COLUMNS: Mapping[str, Callable[[RunLine], str]] = {
     "took": lambda run: duration(run.seconds),
     "error": _error_of,
     "tokens": lambda run: f"{run.tokens:,}" if run.tokens is not None else "",
-    "cost": lambda run: _cost(run),
+    "cost": _cost,
     "input": _input,
     "shown in": lambda run: line(run.shown_in, 60),
     "": lambda run: line(run.note, 120),

@@ -136,8 +136,8 @@ class JsonLines(FileRows):
 
 
 class CsvFile(FileRows):
-    """A CSV file whose first line that is not blank has the names. The cells of a column are numbers or booleans if
-    all of them can be read so; an empty cell is null."""
+    """A CSV file whose first line that is not blank has the names. The cells of a column are numbers
+    or booleans if all of them can be read so; an empty cell is null."""
 
     def open(self) -> None:
         self._starts, self._lines = array("Q"), array("Q")
