@@ -12,7 +12,7 @@ import pytest
 
 import agf_magics as agf
 from tests.engine import kept
-from tests.notebook.conftest import Kernel, headless, kernel, page_kernel  # noqa: F401
+from tests.notebook.conftest import Kernel, headless, kernel, kernels, page_kernel  # noqa: F401
 
 ONE = "{pipeline: p, steps: [{transform: {value: '1', output: y}}]}"
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.notebook.conftest import Cell, Kernel, headless, kernel, page_kernel  # noqa: F401
+from tests.notebook.conftest import Cell, Kernel, headless, kernel, kernels, page_kernel  # noqa: F401
 
 TOOLS = """
 import agf_magics as agf, ipywidgets

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.notebook.conftest import Kernel, headless, kernel, page_kernel  # noqa: F401
+from tests.notebook.conftest import Kernel, headless, kernel, kernels, page_kernel  # noqa: F401
 from tests.processes import command_line, printed, script
 
 STOPS = '''

@@ -20,7 +20,7 @@ from agf_magics.catalog import Registry, default
 from agf_magics.text.diagnostics import AgfError
 from tests.shells import only_shell
 
-PATIENCE = 120.0
+PATIENCE = 60.0
 """Seconds after which a silent kernel counts as dead. Only a failing test waits that long."""
 
 
@@ -162,6 +162,7 @@ class Cell:
         """Wait for the end of the cell."""
         self.until("status", "'idle'")
         self.reply = self.kernel.reply(self.id)
+        self.kernel.unended.discard(self.id)
         return self
 
     @property
@@ -221,6 +222,8 @@ class Kernel:
         self.folder = folder
         self.strays: list[dict[str, Any]] = []
         """Messages that belong to another cell than the awaited one."""
+        self.unended: set[str] = set()
+        """The cells that no test has seen end."""
 
     def next(self) -> dict[str, Any]:
         message: dict[str, Any] = self.client.get_iopub_msg(timeout=PATIENCE)
@@ -242,6 +245,7 @@ class Kernel:
         metadata = {"cellId": id} if front == "notebook" else {}
         message = self.client.session.msg("execute_request", content, metadata=metadata)
         self.client.shell_channel.send(message)
+        self.unended.add(message["header"]["msg_id"])
         return Cell(self, message["header"]["msg_id"])
 
     def run(self, code: str, front: str = "notebook") -> Cell:
@@ -264,9 +268,9 @@ class Kernel:
             except queue.Empty:
                 return messages
 
-    def close(self) -> None:
+    def close(self, now: bool = False) -> None:
         self.client.stop_channels()
-        self.manager.shutdown_kernel()
+        self.manager.shutdown_kernel(now=now)
 
 
 SETUP = """\
@@ -316,30 +320,60 @@ def fail() -> None:
 """
 
 
-def kernel_in(folder: Path, **env: str) -> Iterator[Kernel]:
+NO_JOURNAL = "%config AgfMagics.journal = None"  # a test that needs one sets it, and resets it to None
+
+
+def kernel_in(folder: Path, **env: str) -> Kernel:
     fresh = {name: value for name, value in os.environ.items() if name not in ("JPY_SESSION_NAME", "VSCODE_PID")}
     kernel = Kernel(folder, {**fresh, **env})
     os.mkfifo(folder / "gate")
     kernel.good(SETUP)
+    return kernel
+
+
+@pytest.fixture(scope="session")
+def kernels() -> Iterator[dict[str, Kernel]]:
+    """The kernels that tests share, by name."""
+    shared: dict[str, Kernel] = {}
+    yield shared
+    for kernel in shared.values():
+        kernel.close()
+
+
+def lent(
+    kernels: dict[str, Kernel], name: str, folders: pytest.TempPathFactory, setup: str = NO_JOURNAL, **env: str
+) -> Iterator[Kernel]:
+    if name not in kernels:
+        # Two levels deep: a tool may leave its folder, and what the kernel then writes must not reach other tests.
+        folder = folders.mktemp(name) / "inner"
+        folder.mkdir()
+        kernels[name] = kernel_in(folder, **env)
+        kernels[name].good(setup)
+    kernel = kernels[name]
+    kernel.strays.clear()
     yield kernel
-    kernel.close()
+    # A test that failed left a cell that may wait for ever, and with it every later test of this kernel.
+    if kernel.unended:
+        kernels.pop(name).close(now=True)
 
 
-@pytest.fixture(scope="session")
-def headless(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kernel]:
-    yield from kernel_in(tmp_path_factory.mktemp("headless"))
+@pytest.fixture
+def headless(kernels: dict[str, Kernel], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kernel]:
+    yield from lent(kernels, "headless", tmp_path_factory)
 
 
-@pytest.fixture(scope="session")
-def page_kernel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kernel]:
+@pytest.fixture
+def page_kernel(kernels: dict[str, Kernel], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kernel]:
     """A kernel with a front end, as JupyterLab starts it."""
-    yield from kernel_in(tmp_path_factory.mktemp("page_kernel"), JPY_SESSION_NAME="a.ipynb")
+    yield from lent(kernels, "page_kernel", tmp_path_factory, JPY_SESSION_NAME="a.ipynb")
 
 
 @pytest.fixture(params=[pytest.param("headless", marks=pytest.mark.slow), "page_kernel"])
 def kernel(request: pytest.FixtureRequest) -> Iterator[Kernel]:
     started_kernel: Kernel = request.getfixturevalue(request.param)
     yield started_kernel
+    if started_kernel.unended:
+        return
     started_kernel.good("%config AgfMagics.progress_after = 0.3\n%config AgfMagics.progress = 'auto'")
     assert not [m for m in started_kernel.strays if m["msg_type"] in ("stream", "display_data", "error")], (
         "output of no cell"

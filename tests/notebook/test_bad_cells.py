@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.notebook.conftest import Cell, Kernel, kernel_in
+from tests.notebook.conftest import Cell, Kernel, lent
 
 pytestmark = pytest.mark.kernel
 
@@ -67,15 +67,9 @@ agf.define('pipeline: wrong\\nsteps:\\n- transform: {value: "1"}\\n- transform: 
 """
 
 
-@pytest.fixture(scope="module")
-def alive(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kernel]:
-    # The folder is two levels deep, because a tool here leaves its folder, and the files that the kernel then writes
-    # must not reach other tests.
-    folder = tmp_path_factory.mktemp("bad") / "inner"
-    folder.mkdir()
-    for kernel in kernel_in(folder):
-        kernel.good(SETUP)
-        yield kernel
+@pytest.fixture
+def alive(kernels: dict[str, Kernel], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kernel]:
+    yield from lent(kernels, "bad", tmp_path_factory, SETUP)
 
 
 @pytest.fixture
@@ -83,6 +77,8 @@ def kernel(alive: Kernel) -> Iterator[Kernel]:
     """The kernel, which must be unchanged at the end of the test."""
     before = alive.good("print(repr(agf.registry))").printed
     yield alive
+    if alive.unended:
+        return
     alive.good("tools(removes_itself=removes_itself)\nif 'p' in agf.registry.flows: agf.registry.flows.remove('p')")
     assert alive.good("print(repr(agf.registry))").printed == before
     assert alive.good("print(agf.run('calm').output, sys.stdout is not None)").printed == "calm True\n"

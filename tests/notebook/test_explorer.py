@@ -9,7 +9,6 @@ import queue
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -356,7 +355,7 @@ def test_a_run_that_the_explorer_of_a_past_run_starts_replaces_its_page(journale
     while not (pages := [message for message in messages if message["msg_type"] == "update_display_data"]):
         messages.append(journaled.next())
     html = pages[-1]["content"]["data"]["text/html"]
-    assert page.mark in html
+    assert page.mark in html, html[:2000]
     runs_shown = [re.findall(r"before-\d+-\w+", text)[0] for text in (html, first)]
     assert runs_shown[0] != runs_shown[1]
     journaled.drain()
@@ -594,8 +593,11 @@ def asking(kernel: Kernel, cell: Cell) -> tuple[Page, dict[str, Any]]:
 
 
 def test_a_question_of_a_cell_is_answered_where_it_is_asked_at_the_prompt_or_in_the_page(tmp_path: Path) -> None:
-    with contextmanager(kernel_in)(tmp_path, JPY_SESSION_NAME="a.ipynb") as kernel:
+    kernel = kernel_in(tmp_path, JPY_SESSION_NAME="a.ipynb")
+    try:
         asks_twice(kernel)
+    finally:
+        kernel.close(now=True)
 
 
 def asks_twice(kernel: Kernel) -> None:

@@ -71,16 +71,22 @@ def test_the_saved_output_is_static_html_and_text(kernel: Kernel) -> None:
     assert "running" not in output["text/html"]
 
 
-def test_a_run_is_visible_while_it_runs(kernel: Kernel) -> None:
+@pytest.mark.parametrize(
+    ("journal", "later"),
+    [("None", "another kernel has nothing of it"), ("'runs.sqlite'", r"%resume gated-\S+ in another one")],
+)
+def test_a_run_is_visible_while_it_runs(kernel: Kernel, journal: str, later: str) -> None:
+    kernel.good(f"%config AgfMagics.journal = {journal}")
     cell = held(kernel)
     bundle = cell.until("update_display_data", "running")["data"]
     assert "gate" in bundle["text/html"]
     for format in ("text/html", "text/plain"):  # a notebook that is saved now says that the run continues
-        assert re.search(r"the run had not ended: .* another kernel has nothing of it", bundle[format])
+        assert re.search(f"the run had not ended: .* {later}", bundle[format])
         assert re.search(r"running(</span>)? at \d\d:\d\d:\d\d", bundle[format])
     open_gate(kernel)
     cell.end()
     assert "had not ended" not in str(cell.outputs)
+    kernel.good("%config AgfMagics.journal = None")
 
 
 def pictures(contents: Iterable[object]) -> list[str]:

@@ -34,7 +34,9 @@ def sleep() -> str:
 @pytest.fixture
 def own_kernel(tmp_path: Path) -> Iterator[Kernel]:
     """A kernel for one test, which may restart it."""
-    yield from kernel_in(tmp_path)
+    kernel = kernel_in(tmp_path)
+    yield kernel
+    kernel.close(now=True)
 
 
 @pytest.mark.slow
