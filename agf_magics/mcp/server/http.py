@@ -89,7 +89,9 @@ def bind(port: int) -> socket.socket:
     ``mcp.port`` if no socket can."""
     whole: object = port
     if not isinstance(whole, int) or isinstance(whole, bool) or not 0 <= whole <= LAST_PORT:
-        raise refused("mcp.port", f"a port is a whole number from 0 to {LAST_PORT}, not {port!r:.40}", FREE)
+        raise refused(
+            "mcp.port", f"a port is a whole number from 0 to {LAST_PORT}, not {port!r:.40}", FREE
+        )
     listening = socket.socket()
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
