@@ -179,5 +179,8 @@ _DEFAULT = Registry()
 
 
 def default(registry: Registry | None = None) -> Registry:
-    """``registry``, or the registry of this kernel if it is None."""
+    """``registry``, or the registry of this kernel if it is None. Raises TypeError for another
+    object, whose attributes would fail somewhere inside."""
+    if not isinstance(registry, Registry | None):
+        raise TypeError(f"registry takes an agf.Registry, not {type(registry).__name__}")
     return _DEFAULT if registry is None else registry

@@ -77,11 +77,15 @@ class RunOptions:
         if self.ask is not None and (why := _no_asker(self.ask)):
             hint = "write ask=lambda question: True, or a function that looks at question.text"
             raise TypeError(f"ask takes a function of the question{why}: {hint}")
-        limits: object = self.limits
-        if not isinstance(limits, Limits | None):
-            pairs = limits.items() if isinstance(limits, Mapping) else ()
-            write = ", ".join(f"{name}={limit!r}" for name, limit in pairs) or "timeout=…"
-            raise TypeError(f"limits takes an agf.Limits: write limits=agf.Limits({write})")
+        check_limits(self.limits)
+
+
+def check_limits(limits: object) -> None:
+    """Raises TypeError, with what to write, for an object that is neither `Limits` nor None."""
+    if not isinstance(limits, Limits | None):
+        pairs = limits.items() if isinstance(limits, Mapping) else ()
+        write = ", ".join(f"{name}={limit!r}" for name, limit in pairs) or "timeout=…"
+        raise TypeError(f"limits takes an agf.Limits: write limits=agf.Limits({write})")
 
 
 def _no_asker(ask: object) -> str:

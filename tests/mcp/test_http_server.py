@@ -174,8 +174,33 @@ def test_a_port_in_use_is_reported(registry: Registry) -> None:
     assert caught.value.code == "mcp.port"
 
 
-@pytest.mark.parametrize("token", ["", "short", "with a blank in it", "ümlautümlautümlaut"])
-def test_a_weak_token_is_refused(registry: Registry, token: str) -> None:
+@pytest.mark.parametrize("port", [-1, 65_536, "8000", 80.5, True, None])
+def test_what_is_no_port_is_reported(registry: Registry, port: Any) -> None:
+    with pytest.raises(DefinitionError, match="a port is a whole number from 0 to 65535, not") as caught:
+        serve(registry=registry, port=port)
+    assert caught.value.code == "mcp.port"
+
+
+@pytest.mark.parametrize(
+    ("argument", "wrong", "message"),
+    [
+        ("at_once", "2", "at_once must be a whole number, got '2'"),
+        ("at_once", 1.5, "at_once must be a whole number, got 1.5"),
+        ("at_once", True, "at_once must be a whole number, got True"),
+        ("at_once", 0, "at_once must be at least 1, got 0"),
+        ("limits", {"timeout": 1}, r"limits takes an agf.Limits: write limits=agf.Limits\(timeout=1\)"),
+        ("registry", {}, "registry takes an agf.Registry, not dict"),
+    ],
+)
+def test_an_argument_of_a_wrong_type_is_told_before_the_server_starts(
+    registry: Registry, argument: str, wrong: Any, message: str
+) -> None:
+    with pytest.raises((TypeError, ValueError), match=message):
+        serve(**{"registry": registry, argument: wrong})
+
+
+@pytest.mark.parametrize("token", ["", "short", "with a blank in it", "ümlautümlautümlaut", 5, b"bytes-of-a-token-16"])
+def test_a_weak_token_is_refused(registry: Registry, token: Any) -> None:
     with pytest.raises(DefinitionError) as caught:
         serve(registry=registry, token=token)
     assert caught.value.code == "mcp.token"

@@ -56,6 +56,14 @@ def is_number(value: object, kind: type = Real) -> bool:
     return isinstance(value, kind) and not isinstance(value, bool)
 
 
+def check_at_once(at_once: object) -> None:
+    """Raises TypeError or ValueError if this is no number of calls or runs at the same time."""
+    if not is_number(at_once, int):
+        raise TypeError(f"at_once must be a whole number, got {at_once!r}")
+    if at_once < 1:  # type: ignore[operator]
+        raise ValueError(f"at_once must be at least 1, got {at_once!r}")
+
+
 @dataclass(frozen=True, slots=True)
 class Retry:
     """How a failed call of a tool is repeated.
@@ -186,10 +194,7 @@ class Gate:
             forms = '"20/s", "100/min" or "1000/h", with a number from 1'
             raise ValueError(f"rate must be written {forms}, got {rate!r}")
         if at_once is not None:
-            if not is_number(at_once, int):
-                raise TypeError(f"at_once must be a number, got {at_once!r}")
-            if at_once < 1:
-                raise ValueError(f"at_once must be at least 1, got {at_once!r}")
+            check_at_once(at_once)
         with self._lock:
             self.at_once = at_once
             self._rate = int(written[1]) if rate else 0

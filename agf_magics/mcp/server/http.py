@@ -14,7 +14,7 @@ from typing import Any
 
 import uvicorn
 
-from ...text.diagnostics import DefinitionError, Diagnostic
+from ...text.diagnostics import refused
 from ...text.source import path_error_reason
 from .protocol import GONE, FlowServer
 
@@ -26,6 +26,9 @@ LARGEST_BODY = 16_000_000
 
 MOST_SESSIONS = 100
 """Clients of protocols before 2026-07-28, each of which has a session."""
+
+LAST_PORT = 65_535
+FREE = "take another port; 0 takes a free one"
 
 CLOSING = 2
 """Seconds that open requests have to end when the server is closed."""
@@ -82,7 +85,13 @@ def serve_here(flows: FlowServer, port: int, token: str, tell: Callable[[str], o
 
 
 def bind(port: int) -> socket.socket:
-    """A socket that listens on this port of the loopback; 0: a free one."""
+    """A socket that listens on this port of the loopback; 0: a free one. Raises DefinitionError
+    ``mcp.port`` if no socket can."""
+    whole: object = port
+    if not isinstance(whole, int) or isinstance(whole, bool) or not 0 <= whole <= LAST_PORT:
+        raise refused(
+            "mcp.port", f"a port is a whole number from 0 to {LAST_PORT}, not {port!r:.40}", FREE
+        )
     listening = socket.socket()
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -91,8 +100,7 @@ def bind(port: int) -> socket.socket:
     except OSError as error:
         listening.close()
         message = f"the server cannot listen on this port: {path_error_reason(error)}"
-        hint = "take another port; 0 takes a free one"
-        raise DefinitionError(Diagnostic("mcp.port", message, hint=hint)) from None
+        raise refused("mcp.port", message, FREE) from None
     return listening
 
 

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...catalog import Registry, default
+from ...catalog.tools.throttle import check_at_once
+from ...engine.run_options import check_limits
 from ...flow.flow import Flow
 from ...lifecycle.launch.find_flow import find_flow
 from ...limits.limits import Limits
@@ -88,7 +90,7 @@ def serve(
     - ``registry``: the `Registry` of the flows. Default None: the registry of this process.
 
     Raises DefinitionError if the SDK is not installed, a flow is unknown or its name is no name of a
-    tool, or the port is taken.
+    tool, or the port is taken; TypeError and ValueError if another argument has a wrong type or value.
     """
     require_sdk()
     from .http import HttpServer
@@ -99,7 +101,7 @@ def serve(
     named = registry.flows.values() if named is None else named
     chosen = [find_flow(flow, registry) for flow in named]
     token = checked_token(new_token() if token is None else token)
-    if at_once < 1:
-        raise ValueError(f"at_once takes a number of at least 1, not {at_once}")
+    check_at_once(at_once)
+    check_limits(limits)
     server = HttpServer(FlowServer(chosen, registry, at_once, limits), port, token)
     return FlowsServed(server, [flow.name for flow in chosen], token)

@@ -29,7 +29,9 @@ def token_of_environment() -> str | None:
 def checked_token(token: str) -> str:
     """``token``, if a header can contain it and nobody guesses it. Raises DefinitionError
     ``mcp.token``."""
-    if len(token) < SHORTEST or not token.isascii() or not token.isprintable() or " " in token:
+    text: object = token
+    letters = token if isinstance(text, str) and token.isascii() and token.isprintable() else ""
+    if len(letters) < SHORTEST or " " in letters:
         message = f"a token has at least {SHORTEST} letters, digits and signs, and no blank"
         raise refused("mcp.token", message, "without one, a new token is made for the server")
     return token

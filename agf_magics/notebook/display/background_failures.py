@@ -23,22 +23,50 @@ _SECONDS = 0.2
 """Seconds between two looks whether a run that has failed is done."""
 
 
+class CellOfStart:
+    """Whether the cell in which something began still runs. IPython tells when each cell begins and ends.
+    Its number of the cell does not tell: in some versions it grows at the beginning of a cell, in others
+    at the end."""
+
+    def __init__(self) -> None:
+        self._begun = 1  # the cell that loads the extension
+        self._runs = True
+
+    def begin(self, info: Any = None) -> None:
+        self._begun, self._runs = self._begun + 1, True
+
+    def end(self, result: Any = None) -> None:
+        self._runs = False
+
+    def over(self) -> Callable[[], bool]:
+        """A function that tells whether the cell that runs now has ended."""
+        begun, runs = self._begun, self._runs
+        return lambda: not runs or not self._runs or self._begun != begun
+
+
 def failure_watcher(
-    has_views: Callable[[], bool], shell: Any, config: AgfMagics
+    has_views: Callable[[], bool], cells: CellOfStart, config: AgfMagics
 ) -> Callable[[Run], Callable[[], object] | None]:
     """The value of `Live.watch`. ``has_views()``: whether runs are shown as explorers."""
 
     def watch(run: Run) -> Callable[[], object] | None:
         if not has_views() or Explorer.shows(run):
             return None
-        context, cell = contextvars.copy_context(), shell.execution_count
+        context, is_over = contextvars.copy_context(), cells.over()
 
-        def show() -> None:
-            with giving_up(__name__, "the failure of a background run is not shown"):
-                if shell.execution_count != cell and run.status == "error":
-                    _show(run, config)
+        def at_end() -> None:
+            # Asked here and not where it is shown: a cell that waits for the run ends a moment after it.
+            if not is_over():
+                return
 
-        return lambda: context.run(accompany, run, _SECONDS, lambda: None, show, "agf-failure")
+            def show() -> None:
+                with giving_up(__name__, "the failure of a background run is not shown"):
+                    if run.status == "error":
+                        _show(run, config)
+
+            context.run(accompany, run, _SECONDS, lambda: None, show, "agf-failure")
+
+        return at_end
 
     return watch
 
