@@ -118,9 +118,15 @@ def listed(progress: Progress) -> list[Row]:
     return [row for row in list(progress.rows.values()) if row.is_listed]
 
 
+def is_over(progress: Progress) -> bool:
+    """Whether nothing more comes. The record of a run that goes on in another process has a last time,
+    too."""
+    return progress.ended is not None and progress.status != "running"
+
+
 def never_ran(row: Row) -> bool:
-    """Whether a row did not run and a reader expects this: a case that was not picked, a step after a
-    failure. A skipped call of a plan is different: it says why it was skipped."""
+    """Whether a row of a run that `is_over` did not run and a reader expects this: a case that was not
+    picked, a step after a failure. A skipped call of a plan is different: it says why it was skipped."""
     return row.state == "pending" or (row.state == "skipped" and not (row.by_need and row.why))
 
 

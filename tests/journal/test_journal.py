@@ -671,7 +671,14 @@ def hold() -> str:
     print("held", flush=True)
     return sys.stdin.readline()
 
-agf.define("pipeline: main\\nsteps:\\n- tool: {name: hold}\\n")
+@agf.tool
+def say(word: str) -> str:
+    return word
+
+do = "do: {tool: {name: say, args: {word: !expr item}}}"
+each = f"for_each: {{items: [a, b], on_error: abort, max_parallel: 1, {do}, collect: {{tool: {{name: hold}}}}}}"
+first = "tool: {name: say, args: {word: one}}"
+agf.define(f"pipeline: main\\nsteps: [{{{first}}}, {{{each}}}, {{tool: {{name: hold}}}}]")
 agf.run("main")
 """
 
@@ -681,8 +688,16 @@ def test_a_run_belongs_to_its_process_until_that_is_killed(tmp_path: Path) -> No
     assert other.stdout.readline() == b"held\n"
     registry = agf.Registry()
     agf.tool(lambda: "mine", name="hold", registry=registry)
+    agf.tool(lambda word: word, name="say", registry=registry)
     with kept.journal_in(tmp_path):
         assert [run.status for run in agf.runs()] == ["running"]
+        past = agf.runs(agf.runs()[0].run_id)
+        states = {id: step.state for id, step in past.steps.items()}
+        begun = {"steps[0]": "ok", "steps[1]": "running", "steps[1].do": "ok"}
+        assert states == begun | dict.fromkeys(("steps[1].collect", "steps[2]"), "pending")
+        shown = str(past._repr_mimebundle_())
+        assert "did not run" not in shown
+        assert past.note == "it runs in another process, and only what has ended is known"
         with pytest.raises(agf.DefinitionError) as caught:
             agf.resume("main", registry=registry)
         assert caught.value.code == "journal.running"

@@ -134,9 +134,10 @@ class PastRun(BaseRun):
         why = {
             "interrupted": "its process ended before it did",
             "waiting": "it waits for an answer",
+            "running": "it runs in another process, and only what has ended is known",
         }.get(self.status)
         parts = (
-            f"{why}: {resume}" if why else resume and f"{resume} resumes it",
+            ": ".join(filter(None, (why, resume))) if why else resume and f"{resume} resumes it",
             begun,
             describe_resumed(head.times_resumed),
         )

@@ -160,13 +160,14 @@ def restore_calls(
             key = key[:-1]
         if key:
             _add_time(times, key, record)
-    # The steps around the last call had not ended, unless the run ended well.
+    # The steps around the last call had not ended, unless the run ended well. In a run that goes on in
+    # another process they run.
     open_rows = {*around(last)} if progress.status != "ok" else set()
     for key in containers & rows.keys():
         is_open = key in open_rows
         rows[key].started = 1
         rows[key].finished = int(not is_open)
-        rows[key].cancelled = int(is_open)
+        rows[key].cancelled = int(is_open and progress.status != "running")
     for key, worked in clocked(times, clock).items():
         row = rows[key]
         if row.when is None or not has_times:

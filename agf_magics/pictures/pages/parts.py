@@ -30,6 +30,7 @@ from ..row_words import (
     activity,
     count_words,
     does,
+    is_over,
     listed,
     never_ran,
     outer_fans,
@@ -296,7 +297,7 @@ def _lines(progress: Progress, now: float) -> list[_Line]:
     rows = listed(progress)
     quiet = {"pending"} if progress.status == "ok" else {"pending", "ok", "skipped"}
     if not _is_large(progress):
-        ran = [row for row in rows if progress.ended is None or not never_ran(row)]
+        ran = [row for row in rows if not (is_over(progress) and never_ran(row))]
         unused = [_unused(len(rows) - len(ran))] if len(ran) < len(rows) else []
         return _listed(progress, ran, quiet, now) + unused
     loud = sorted(

@@ -26,6 +26,7 @@ from ..row_words import (
     corner_of,
     count_words,
     does,
+    is_over,
     never_ran,
     numbers_of,
     pace,
@@ -256,7 +257,7 @@ class Updates:
 
     def _is_unused(self, row: Row) -> bool:
         """Whether the run has ended without the row."""
-        return self._progress.ended is not None and never_ran(row)
+        return is_over(self._progress) and never_ran(row)
 
     def _has_attempts(self, row: Row) -> bool:
         """Whether the row had a call that was made again: in this session, or after an earlier one."""
