@@ -277,10 +277,10 @@ def make_agent(
     )
 
 
-def parse_json_reply(text: str) -> Value:
-    """The JSON in a reply, with or without a code fence. Raises StepError
-    ``agent.reply-not-json``."""
-    read, why = read_json(strip_fence(text))
+def parse_json_reply(text: str, *, once_each: bool = False) -> Value:
+    """The JSON in a reply, with or without a code fence. ``once_each``: whether an object may have
+    each key only once; default False. Raises StepError ``agent.reply-not-json``."""
+    read, why = read_json(strip_fence(text), once_each=once_each)
     if not why:
         return read
     raise StepError(

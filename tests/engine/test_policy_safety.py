@@ -152,14 +152,15 @@ def test_an_agent_that_nobody_approved_does_not_run(answer: Any) -> None:
 
 def test_an_approval_is_asked_for_under_its_condition_alone_and_in_its_words() -> None:
     when = "condition: {args_match: {parent.input.amount: {gt: 100}}}"
-    template = "message_template: 'pay {{tool_args.amount}} to {{ parent.input.who }} {{nothing}}?'"
+    template = "message_template: 'pay {{tool_args.amount}} to {{ parent.input.who }} {{nothing}}{{受益人}}?'"
     text = definition(sequential("a"), APPROVED.format(f"{{{when}, {template}}}"))
     questions, no = recording_asker(False)
     registry = registry_of(a=echo)
     assert run(text, {"amount": 100, "who": "ann"}, registry=registry, ask=no).status == "ok"
     assert questions == []
-    assert failure(text, {"amount": 101, "who": "ann"}, registry=registry, ask=no).code == "step.denied"
-    assert questions == ['pay 101 to ann {{nothing}}? (agent \'a\' with {"amount":101,"who":"ann"})']
+    asked = {"amount": 101, "who": "ann", "受益人": "安"}
+    assert failure(text, asked, registry=registry, ask=no).code == "step.denied"
+    assert questions == ['pay 101 to ann {{nothing}}"安"? (agent \'a\' with {"amount":101,"who":"ann","受益人":"安"})']
     assert failure(text, {"who": "ann"}, registry=registry, ask=no).code == "policy.unresolved-path"
 
 

@@ -252,6 +252,22 @@ def test_an_answer_without_json_is_kept_with_a_warning() -> None:
     assert [warning.code for warning in run.warnings] == ["graph.no-json"]
 
 
+@pytest.mark.parametrize(
+    ("prompt", "heard"),
+    [
+        ("写 {主题}, {分.数}, {state.分.数}", "写 猫, 0.5, 0.5"),
+        ("{हिन्दी} und {größe}", "1 und 2"),
+        ("e\u0301: {e\u0301te\u0301}", "e\u0301: 3"),
+        ("{名} and {{主题}}", "{名} and 猫"),
+    ],
+)
+def test_the_names_in_a_prompt_are_of_any_script(prompt: str, heard: str) -> None:
+    state = {"主题": "猫", "分": {"数": 0.5}, "हिन्दी": 1, "größe": 2, "\u00e9t\u00e9": 3}
+    model = Model("ok")
+    model.run(graph_of(json.dumps({"prompt": prompt, "state_key": "r"})), state)
+    assert model.heard[0][-1][1] == heard
+
+
 def test_the_warning_of_a_called_graph_is_one_of_the_run() -> None:
     model = Model("I do not know")
     inner = graph_of("{prompt: 'As JSON', parse_json: true, state_key: r}").replace("name: g", "name: inner")

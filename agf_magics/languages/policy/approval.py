@@ -15,7 +15,8 @@ from ..descend import MISSING, descend
 from .lookalikes import input_field, warn_of_braces
 from .matchers import Condition, Keys, condition
 
-_PLACEHOLDER = re.compile(r"\{\{\s*([A-Za-z_][A-Za-z0-9_.]*)\s*\}\}", re.ASCII)
+_PLACEHOLDER = re.compile(r"\{\{\s*([^\W\d][\w.]*)\s*\}\}")
+"""The names of arguments are those of a function, in any script."""
 
 
 def approval(

@@ -19,7 +19,9 @@ from ...limits.limits import Limits, limits_of_run
 from ...schemas.patterns import unusable
 from ...settings.settings import current
 from ...text.diagnostics import DefinitionError, Diagnostic
+from ...text.shorten import shorten
 from ...text.source import Source
+from ...values.once_each import DoubleKey, read_once_each
 from ...values.value import Value, isolate, type_name
 from ..definitions.define import load
 from ..input.fields import settle_fields
@@ -233,8 +235,10 @@ def _document(plan: Any, number: int) -> tuple[Source, bool]:
 
     if isinstance(plan, str):
         try:
-            plan = json.loads(plan)
-        except ValueError as error:
+            plan = read_once_each(plan)
+        except DoubleKey as error:
+            refuse(f"an object in the text of the plan has {shorten(error.args[0])!r} twice")
+        except (ValueError, RecursionError) as error:
             refuse(f"the planner returned text that is not JSON: {error}")
     document: dict[str, Any] = {"calls": plan} if isinstance(plan, list) else {}
     if isinstance(plan, Mapping):

@@ -81,7 +81,8 @@ class ReplyReader:
         if not isinstance(answer, str):
             return answer
         try:
-            return parse_json_reply(answer)
+            # The reply is calls, which a tool would get with one of two values (decision D286).
+            return parse_json_reply(answer, once_each=True)
         except StepError as error:
             diagnostic = error.diagnostic
         raise self._refusal(diagnostic.message, answer, "reply with JSON alone")

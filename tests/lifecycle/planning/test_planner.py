@@ -220,6 +220,9 @@ def _deep(levels: int) -> Any:
     return value
 
 
+TWICE = (
+    '{"calls": [{"_tool": "price", "fruit": "fig", "fruit": "pear", "_outputPath": "†state.p"}], "output": "†state.p"}'
+)
 CIRCLE = ("†state.a", "†state.b")
 HOSTILE: list[tuple[str, Turn, str, str]] = [
     ("invents a tool", plan(call("prise", "†state.p")), "no tool 'prise' is offered", '"prise"'),
@@ -242,6 +245,8 @@ HOSTILE: list[tuple[str, Turn, str, str]] = [
     ("plans 101 calls", plan(*[PRICE] * 101), "101 calls, and a plan has at most 100", "["),
     ("plans a novel", plan(call("price", "†state.p", fruit="f" * 300_000)), "a plan has at most 200,000", ""),
     ("plans depth", plan(call("price", "†state.p", fruit=_deep(150))), "", ""),
+    ("gives an argument twice", TWICE, "an object in it has 'fruit' twice", ""),
+    ("gives its calls twice", '{"calls": [], "output": 1, "calls": []}', "an object in it has 'calls' twice", ""),
     ("plans half", '{"calls": [{"_tool": "pri', "the reply is not JSON", ""),
 ]  # fmt: skip
 """For each case: its name, the reply of the model, the message, and the text under the caret."""
@@ -525,6 +530,22 @@ def test_an_unknown_tool_is_refused_before_the_model_is_asked(registry: agf.Regi
         ("flow.unknown-tool", "did you mean times? tools are price, times"),
     ]
     assert planner.asked == []
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ('[{"_tool": "price", "fruit": "fig", "fruit": "pear"}]', "has 'fruit' twice"),
+        ("I would ask.", "is not JSON"),
+        ("[" * 100_000, "is not JSON"),
+    ],
+)
+def test_the_text_of_a_plan_that_a_function_returns_is_refused(
+    text: str, why: str, registry: agf.Registry, calls_made: list[Any]
+) -> None:
+    with pytest.raises(agf.DefinitionError, match=why):
+        agf.planning.run_planner(lambda messages: text, registry=registry)
+    assert calls_made == []
 
 
 def test_wrong_arguments_are_refused(registry: agf.Registry) -> None:

@@ -19,11 +19,22 @@ from ...scan import Refusal, Scanner, parse_at, skip_blanks
 from .evaluated import Evaluated, parse_public
 from .lookup import find
 from .operators import compare
-from .tokens import LONGEST, QUOTES, Bare, Literal, Path, format_literal, parse_literal, quoted_end
+from .tokens import (
+    DOTTED,
+    LETTER,
+    LONGEST,
+    QUOTES,
+    Bare,
+    Literal,
+    Path,
+    format_literal,
+    parse_literal,
+    quoted_end,
+)
 
 COMPARING = ("<=", ">=", "==", "!=", "<", ">")
 
-_LEFT = re.compile(r"[a-zA-Z_][\w.]*")
+_LEFT = re.compile(rf"{LETTER}{DOTTED}*")
 _OPERATOR = re.compile(r"<=|>=|==|!=|<|>")
 _LONG_OPERATOR = re.compile(r"(?><=|>=|==|!=|<|>)\s*+[<>=]++")
 _JOINING = re.compile(r"(and|or)(?=[\s(]|$)", re.IGNORECASE)
@@ -32,13 +43,14 @@ _NOT = re.compile(r"not\s+\w", re.IGNORECASE)
 _WORD = re.compile(r"[^\s\w]+|\w+|.")
 _LEFT_WORD = re.compile(r"[^\s<>=!]*")
 _NOT_TEXT = re.compile(
-    r"<|>|!?=|[()]|&&|\|\||[^\W_]\s*+[+*]\s*+\w|\S\s++[-+*/%]\s++\S|^[A-Za-z_][\w.]*+/[\w.]++$"
+    r"<|>|!?=|[()]|&&|\|\||[^\W_]\s*+[+*]\s*+\w|\S\s++[-+*/%]\s++\S"
+    rf"|^{LETTER}{DOTTED}*+/{DOTTED}++$"
 )
-_PATH = re.compile(r"[\w.-]+")
+_PATH = re.compile(rf"(?:{DOTTED}|-)+")
 _COMPUTED_BEFORE = (
     "let a python node before this edge compute it, and compare the key that it writes"
 )
-_REVERSED = re.compile(r"([^\s<>=!]+)\s*(<=|>=|==|!=|<|>)\s*([a-zA-Z_][\w.]*)")
+_REVERSED = re.compile(rf"([^\s<>=!]+)\s*(<=|>=|==|!=|<|>)\s*({LETTER}{DOTTED}*)")
 _MIRROR = {"<=": ">=", ">=": "<=", "==": "==", "!=": "!=", "<": ">", ">": "<"}
 
 

@@ -19,20 +19,25 @@ from ...foreign_keys import ROOTS
 from ...keys import Key, MappingSpec
 from ...scan import Refusal, parse_at
 from .key_advice import ADVICE, REPEATED, SLIPS
-from .tokens import Bare
+from .tokens import DOTTED, LETTER, LETTERS, Bare
 from .values import Arithmetic, Expression, Placeholder, Sentence, Unfilled, atoms, parse_template
 
 _BRACES = re.compile(r"\{\s*+([^{}]*+)\}")
-_WORD = re.compile(r"[A-Za-z_]\w*")
-_FOREIGN = re.compile(rf"((?!state)(?:{'|'.join(ROOTS)}))\.([A-Za-z_][\w.]*+)\s*+")
+_WORD = re.compile(rf"{LETTER}{LETTERS}*")
+_FOREIGN = re.compile(rf"((?!state)(?:{'|'.join(ROOTS)}))\.({LETTER}{DOTTED}*+)\s*+")
 """The path in a placeholder of another language."""
-_STATE_INSIDE = re.compile(r"(?<!^)\bstate\.[A-Za-z_]")
+_STATE_INSIDE = re.compile(rf"(?<!^)\bstate\.{LETTER}")
 """A path behind the begin of braces: ``{2 * state.n}``."""
 _CHOICE = re.compile(r"\bif\b.*\belse\b")
-_BARE_PATH = re.compile(r"(?<![\w.$])\$?(state\.([A-Za-z_]\w*)(?>(?:\.\w++)*))")
-_COMPUTED = re.compile(r"(state\.)?([A-Za-z_]\w*+)[\w.]*+\s*+[-+*/%|(\[]")
-_NAMES = re.compile(r"[A-Za-z_]\w*+(?>(?:\.\w++)*)")
-_JINJA = re.compile(r"\{\{-?\s*+([A-Za-z_][\w.]*+)[^{}]*+\}\}|\{%[^%]*+%\}|\{#[^#]*+#\}")
+_BARE_PATH = re.compile(rf"(?<![\w.$])\$?(state\.({LETTER}{LETTERS}*+)(?>(?:\.{LETTERS}++)*))")
+_COMPUTED = re.compile(
+    rf"(state\.)?({LETTER}{LETTERS}*+){DOTTED}*+\s*+(?:[-+*/%|(\[]|[:!][-+ <>=^,.0-9]*+[a-zA-Z%]\Z)"
+)
+"""A computation behind a path, or the format of an f-string: ``{score:.1f}``."""
+_NAMES = re.compile(rf"{LETTER}{LETTERS}*+(?>(?:\.{LETTERS}++)*)")
+_JINJA = re.compile(
+    rf"\{{\{{-?\s*+({LETTER}{DOTTED}*+)[^{{}}]*+\}}\}}|\{{%[^%]*+%\}}|\{{#[^#]*+#\}}"
+)
 
 _SUM = re.compile(
     r"\s*\{\s*state\.[\w.]+\s*\}\s*(?:[+*]\s*(?:\{[^{}]*\}|[\w.]+)|[-/]\s*[0-9.]+)\s*"

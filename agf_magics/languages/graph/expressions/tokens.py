@@ -22,7 +22,20 @@ LONGEST = 10_000
 LONGEST_TEXT = 1_000 * LONGEST
 """Characters of a text with its placeholders filled."""
 
-KEY_NAME = re.compile(r"[\w-]+(?: [\w-]+)*")
+MARKS = (
+    r"\u0300-\u036f\u0483-\u0489\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u06d6-\u06ed\u0900-\u0dff"
+    r"\u0e31-\u0e4e\u0eb1-\u0ece\u0f71-\u0fbc\u102b-\u109d\u17b4-\u17d3\u3099\u309a"
+)
+"""The marks of letters in scripts that write them apart, for a class of a regular expression, which
+does not count them among ``\\w``."""
+LETTER = r"[^\W\d]"
+"""The first character of a name: a letter of any script, or _."""
+LETTERS = rf"[\w{MARKS}]"
+"""A further character of a name."""
+DOTTED = rf"[\w.{MARKS}]"
+"""A further character of a path of names."""
+
+KEY_NAME = re.compile(rf"[\w{MARKS}-]+(?: [\w{MARKS}-]+)*")
 """A key that an expression can name without looking like something else."""
 
 QUOTES = "'\""

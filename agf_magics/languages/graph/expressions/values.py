@@ -21,6 +21,8 @@ from ...scan import Refusal, Scanner, parse_at
 from .evaluated import Evaluated
 from .operators import combine
 from .tokens import (
+    DOTTED,
+    LETTER,
     LONGEST,
     LONGEST_TEXT,
     QUOTES,
@@ -34,7 +36,7 @@ from .written_text import format_value
 
 _OPENING = re.compile(r"\{\s*(?=state\.)")
 """The begin of a placeholder; what follows begins with ``state.``."""
-_LEFT = re.compile(r"state\.([a-zA-Z_][\w.]*)\s*([+\-*/])")
+_LEFT = re.compile(rf"state\.({LETTER}{DOTTED}*)\s*([+\-*/])")
 """The left side of an operation, and its operator."""
 _PLAIN = re.compile(r"[^{}+\-*/]+")
 """The path of a placeholder inside a text: no operator, because nothing is computed there."""

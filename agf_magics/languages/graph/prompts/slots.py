@@ -10,16 +10,18 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from ....text.diagnostics import Diagnostic, StepError
+from ....text.names import same_name
 from ....text.source import Span, Text
 from ....text.suggestions import suggest
 from ....values.value import Value
 from ...descend import MISSING
 from ..expressions.lookup import find
 from ..expressions.reading import Reader
+from ..expressions.tokens import LETTER, LETTERS
 from ..expressions.value_errors import CANNOT, describe, value_failed
 from ..expressions.written_text import format_value
 
-SLOT = re.compile(r"(?<!\{)\{\s*([A-Za-z_]\w*(?:\.\w+)*)\s*\}")
+SLOT = re.compile(rf"(?<!\{{)\{{\s*({LETTER}{LETTERS}*(?:\.{LETTERS}+)*)\s*\}}")
 """Not after a second brace, as in ``{{name}}``. A brace behind it is text: ``{"topic": {topic}}``."""
 
 
@@ -115,7 +117,7 @@ def split_slots(source: str, text: Text) -> tuple[str | Slot, ...]:
     parts = list[str | Slot]()
     end = 0
     for match in SLOT.finditer(source):
-        names = tuple(match[1].split("."))
+        names = tuple(map(same_name, match[1].split(".")))
         in_state = names[0] == "state" and len(names) > 1
         if between := source[end : match.start()]:
             parts.append(between)
