@@ -109,6 +109,39 @@ def test_a_list_that_a_person_scrolled_stays_where_it_is(opened: Open, lab: Lab)
     assert tree.evaluate(TOP) == before > 500
 
 
+def test_no_row_is_hidden_between_the_last_one_and_the_steps_that_did_not_run(opened: Open) -> None:
+    def flow(count: int) -> str:
+        steps = "".join(f"- transform: {{value: '{n}', output: a{n}}}\n" for n in range(count))
+        last = "- tool: {name: fragile, output: last}\n- transform: {value: '1', output: never}"
+        return f"%%pipeline --run\npipeline: rows\nsteps:\n{steps}{last}"
+
+    page = opened(SETUP, flow(22), flow(60))
+    page.page.set_viewport_size({"width": 1200, "height": 800})  # 60 % of which are 20 rows
+    page.run(0)
+    for cell in (1, 2):
+        page.run(cell)
+        page.open_view(cell, "Steps")
+    few, many = (page.explorer(cell) for cell in (1, 2))
+    row(few, "last").wait_for()
+    for part in (row(few, "a0"), row(few, "last"), few.locator(".rest")):
+        assert part.evaluate(IN_LIST)
+    page.picture("sight-few-rows", 1)
+    row(many, "last").wait_for()
+    assert row(many, "last").evaluate(IN_LIST)
+    tree = many.locator(".list")
+    fades = "list => ['--up', '--down'].map(name => getComputedStyle(list).getPropertyValue(name))"
+    tree.evaluate("list => { list.scrollTop = 0; }")
+    row(many, "a0").wait_for()
+    assert tree.evaluate(fades) == ["0px", "20px"]
+    assert not many.locator(".rest").evaluate(IN_LIST)
+    tree.evaluate("list => { list.scrollTop = 1e6; }")
+    row(many, "last").wait_for()
+    assert tree.evaluate(fades) == ["20px", "0px"]
+    assert many.locator(".rest").evaluate(IN_LIST)
+    many.locator(".rest").click()
+    row(many, "never").wait_for()
+
+
 def test_the_words_about_failures_lead_from_one_to_the_next(opened: Open, lab: Lab) -> None:
     page, explorer = going(opened, lab)
     ended(page, lab)

@@ -305,7 +305,7 @@ class Explorer {
     } else {
       this.shown = new StepList(this, tab === "timeline");
       const { search, axis, node, lanes } = this.shown;
-      this.main.replaceChildren(search, tab === "timeline" ? axis : "", node, this.shown.rest, lanes);
+      this.main.replaceChildren(search, tab === "timeline" ? axis : "", node, lanes);
     }
     this.draw();
     this.shown.reveal(this.chosen);

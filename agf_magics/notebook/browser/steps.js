@@ -9,6 +9,7 @@ const ENDS = 130; // pixels of the state and the time beside a name and its bar,
 const PAUSE = 1000; // milliseconds between two questions for the calls of steps that run
 const [STATES, WIDEST] = [126, 210]; // pixels of a state, as in the style; where there is room, at most
 const BEYOND = 4; // rows above and below those in sight
+const SLACK = 6; // rows by which a list is higher than it may be if nothing is hidden then
 const [UNCOUNTED, COUNTED] = [60, 30]; // pixels that a row without counters has more for its name than `room`, and one with them less
 
 class StepList {
@@ -30,7 +31,8 @@ class StepList {
     if (isTimeline) this.inner.addEventListener("pointerdown", event => event.target.closest(".bar") && this.zoom(event, event.target.closest(".bar")));
     this.search = element("input", { type: "search", placeholder: "Find a step", "aria-label": "Find a step", on: { input: () => this.find() } });
     this.lanes = element("div", { class: "lanes" });
-    this.rest = button("", () => this.showRest(!this.view.showsUnused), { class: "link rest", hidden: true }); // the steps that never ran
+    // The steps that never ran: below the last row, so that no row is hidden between them.
+    this.node.append(this.rest = button("", () => this.showRest(!this.view.showsUnused), { class: "link rest", role: "treeitem", hidden: true }));
     this.sized = this.node;
     // A person scrolled or chose: the list no longer follows the run, in a later view neither. `isAtRest`: it has followed to the end.
     this.isAtRest = false;
@@ -139,7 +141,12 @@ class StepList {
     if (this.lists !== this.state.lists) this.order();
     const high = `${this.shown.length * ROW}px`;
     if (this.inner.style.height !== high) this.inner.style.height = high; // first: the height of the place follows from it
+    this.node.classList.toggle("whole", this.shown.length * ROW <= Math.max(TALLEST, innerHeight * 0.6) + SLACK * ROW);
     this.follow();
+    // It fades where more of it is hidden: not each system shows a scroll bar.
+    const { scrollTop, scrollHeight, clientHeight } = this.node;
+    this.node.classList.toggle("more-up", scrollTop > 1);
+    this.node.classList.toggle("more-down", scrollTop + clientHeight < scrollHeight - 1);
     const height = this.node.clientHeight || Math.min(this.shown.length * ROW, TALLEST);
     if (this.isTimeline) {
       // The names have the room that they need, and the bars at least half of what is left beside the state and the time.
@@ -310,7 +317,8 @@ class StepList {
   // `isFar`: a row that is out of sight comes into the upper half, with what is around it.
   scrollTo(i, isFar) {
     if (!this.place.has(i)) return;
-    const top = this.place.get(i) * ROW, bottom = top + ROW - this.node.clientHeight, near = bounded(bottom, this.node.scrollTop, top);
+    // With the row before it or after it: at its edges the list fades.
+    const top = this.place.get(i) * ROW, bottom = top + ROW - this.node.clientHeight, near = bounded(bottom + ROW, this.node.scrollTop, Math.max(0, top - ROW));
     this.node.scrollTop = isFar && near !== this.node.scrollTop ? top - Math.round(this.node.clientHeight / ROW / 3) * ROW : near;
   }
 
