@@ -21,9 +21,10 @@ from typing import Any, Literal, NamedTuple
 from ...text.diagnostics import Diagnostic, StepError
 from ...text.raised import RAISED, kind_of
 from ...text.shorten import shorten
-from ...values.extent import TooDeep
+from ...values.extent import CONTAINERS, TooDeep
 from ...values.json_text import TooLong, write_json
 from ...values.once_each import DoubleKey, read_once_each
+from ...values.tables.all_rows import Elements, elements_of
 from ...values.times import iso_text
 from ...values.unread import read_all
 from ...values.value import Value, is_json, isolate, type_name
@@ -297,24 +298,64 @@ class Conversation:
 
 def format_for_model(value: Value, name: str = "the value") -> str:
     """A tool's result for a model: a text unchanged, a date in ISO 8601, other values as JSON, at
-    most LONGEST characters. ``name``: the word for the value in a warning."""
+    most LONGEST characters. A frame is all of its rows, an array all of its elements; any other
+    part that is not JSON is its ``str``. ``name``: the word for the value in a warning."""
     value = read_all(value)
     if isinstance(value, str):
         return _cut(str(value))
     if (text := iso_text(value)) is not None:
         return text
+    if (elements := elements_of(value, LONGEST)) is not None:
+        return _format_elements(elements, name)
     try:
-        written = write_json(value, LONGEST_WRITTEN)
+        # An object that is the whole result is its text, without the quotes of JSON.
+        is_container = type(value) in CONTAINERS
+        written = write_json(value, LONGEST_WRITTEN, _part if is_container else None)
     except TooLong:
         return f"({type_name(value)}, which cannot be shown: it has too many parts)"
     except (TypeError, ValueError, RecursionError):
-        try:
-            return _cut(str(value))
-        except RAISED as error:  # raised by a foreign class, or by a number with too many digits
-            return f"({type_name(value)}, which cannot be shown: {kind_of(error)})"
+        return _cut(_text_of(value))
     if written.has_nulls:
         warn_of_null(name, value)
     return _cut(written.text)
+
+
+def _format_elements(elements: Elements, name: str) -> str:
+    """The elements of a frame or an array as a JSON list, cut behind the last one that has room."""
+    texts = list[str]()
+    room = LONGEST
+    has_nulls = False
+    for element in elements.first:
+        text, is_null = write_json(element, LONGEST_WRITTEN, _part)
+        has_nulls = has_nulls or is_null
+        room -= len(text) + 1
+        if room < 0 and texts:
+            break
+        texts.append(text)
+    if has_nulls:  # of an array; a cell of a frame that is missing is null already
+        warn_of_null(name, list(elements.first))
+    written = f"[{','.join(texts)}]"
+    if len(texts) == elements.total:
+        return _cut(written)
+    cut = f"(cut: the first {len(texts):,} of {elements.total:,} {elements.noun})"
+    return f"{_cut(written)} … {cut}"
+
+
+def _part(part: Value) -> Value:
+    """A part of a result that is not JSON, in its place."""
+    elements = elements_of(part, LONGEST)
+    if elements is None:
+        return _text_of(part)
+    left = elements.total - len(elements.first)
+    return [*elements.first, *([f"(cut: {left:,} more {elements.noun})"] if left else [])]
+
+
+def _text_of(value: Value) -> str:
+    """The ``str`` of a value."""
+    try:
+        return str(value)
+    except RAISED as error:  # raised by a foreign class, or by a number with too many digits
+        return f"({type_name(value)}, which cannot be shown: {kind_of(error)})"
 
 
 def _cut(text: str) -> str:

@@ -129,7 +129,7 @@ def _first_rows(frame: Any, read: _Read, cells: int, show: Callable[[Value], Val
     count, *width = frame.shape
     most = min(MOST_COLUMNS, cells)
     named, columns, index = read(frame, most)
-    names = _texts_of_names(named[:most])
+    names = column_texts(named[:most])
     left = max(0, width[0] - max(0, len(names) - index)) if width else 0
     size = FrameSize(type(frame).__name__, count, width[0] if width else None, 0, left)
     if not count or not names:
@@ -143,7 +143,7 @@ def _first_rows(frame: Any, read: _Read, cells: int, show: Callable[[Value], Val
     return [*rows, size._replace(rows_left=count - len(rows)).mark]
 
 
-def _texts_of_names(names: Iterable[Any]) -> list[str]:
+def column_texts(names: Iterable[Any]) -> list[str]:
     """The names of columns as different texts. The levels of a name are joined with points."""
     texts = dict[str, None]()
     for name in names:

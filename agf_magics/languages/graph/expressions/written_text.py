@@ -11,6 +11,7 @@ from ....flow.null_warnings import warn_of_null
 from ....text.length import can_write
 from ....text.raised import text_of
 from ....values.no_json import has_no_json
+from ....values.tables.all_rows import Elements, elements_of, has_elements
 from ....values.times import is_numpy_time, iso_text
 from ....values.unread import read_all
 from ....values.value import Value, type_name
@@ -21,25 +22,44 @@ LONGEST_WRITTEN = 1_000_000
 
 def format_value(value: Value, name: str = "a value") -> str:
     """A value as it is written into a text: as Python's ``str`` does, but NaN, an infinity and NaT
-    as null, and a duration of numpy in ISO 8601 (decision A1). ``name``: what a warning calls
-    it."""
+    as null, a duration of numpy in ISO 8601 (decision A1), and a frame or an array with all of its
+    elements. ``name``: what a warning calls it."""
     if type(value) is str:
         return value
     value = read_all(value)
     has_odd = False
     if type(value) in (list, dict):
         has_odd = check_length(value)
-    elif has_no_json(value) or is_numpy_time(value):
+    elif _is_odd(value):
         has_odd = True
     if not can_write(value):
         raise ValueError(f"cannot write {type_name(value)} into a text: it is too large")
     try:
         return str(_with_texts(value, name) if has_odd else value)
+    except _TooLong:
+        raise
     except RecursionError as error:
         raise ValueError("the value nests too deeply to be written into a text") from error
     except Exception as error:  # ``__str__`` of an object is user code
         why = text_of(error)
         raise ValueError(f"cannot write {type_name(value)} into a text: {why}") from error
+
+
+class _TooLong(ValueError):
+    """A value is too long for a text."""
+
+
+def _is_odd(part: Value) -> bool:
+    """Whether a part that is no list and no mapping is not written as Python does."""
+    return has_no_json(part) or is_numpy_time(part) or has_elements(part)
+
+
+def _whole(elements: Elements, value: Value) -> Value:
+    """All elements of a frame or an array."""
+    if len(elements.first) < elements.total:
+        size = f"{elements.total:,} {elements.noun}"
+        raise _TooLong(f"cannot write {type_name(value)} of {size} into a text: it is too large")
+    return list(elements.first)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -65,7 +85,10 @@ def _with_texts(value: Value, name: str) -> Value:
         if has_no_json(part):
             is_null = True
             return _Text("null")
-        return _Text(iso_text(part) or "") if is_numpy_time(part) else part
+        if is_numpy_time(part):
+            return _Text(iso_text(part) or "")
+        elements = elements_of(part, LONGEST_WRITTEN)
+        return part if elements is None else written(_whole(elements, part))
 
     text = written(value)
     if is_null:
@@ -93,7 +116,7 @@ def check_length(value: Value) -> bool:
             room -= len(part)
         else:
             room -= len(part) if type(part) is str else 1
-            has_odd = has_odd or has_no_json(part) or is_numpy_time(part)
+            has_odd = has_odd or _is_odd(part)
     if room < 0:
         raise ValueError(f"cannot write a value of more than {LONGEST_WRITTEN:,} parts into a text")
     return has_odd
