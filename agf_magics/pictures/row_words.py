@@ -174,19 +174,55 @@ def outer_fans(progress: Progress, tallied: Mapping[Key, Tally]) -> list[tuple[R
 
 def pace(row: Row, tally: Tally | None, now: float) -> str:
     """How fast the elements of a running fan-out end, and in how many seconds the last one ends:
-    ``120/s, 7 s left``, or ``one per 2.0 s``, which is no time of a call: several run at a time.
-    ``now``: the time on the clock of the events."""
+    ``120/s, 7 s left``, or ``one per 2.0 s``, which is no time of a call: several run at a time. No
+    end is given as long as more elements may come. ``now``: the time on the clock of the events."""
     if tally is None or row.when is None or not row.running:
         return ""
-    # Results that are reused from another run took no time in this run.
-    ended_here = tally.ended - sum(part.earlier for part in row.elements if not part.is_own)
-    remaining = tally.total - tally.ended - tally.cancelled
+    work = _work_of(row, tally)
     seconds = now - row.when
-    if ended_here < FEW or seconds < SOON or not remaining:
+    if work.ended < FEW or seconds < SOON or work.left <= 0:
         return ""
-    per_element = seconds / ended_here
+    per_element = seconds / work.done
     speed = f"{1 / per_element:,.0f}/s" if per_element < 0.5 else f"one per {duration(per_element)}"
-    return f"{speed}, {duration(max(1.0, remaining * per_element))} left"
+    if not _has_all(row):
+        return speed
+    return f"{speed}, {duration(max(1.0, work.left * per_element))} left"
+
+
+class _Work(NamedTuple):
+    """The work of a fan-out in this run."""
+
+    done: float
+    """The elements that have ended; of one that runs, the share that has ended."""
+    left: float
+    """The elements that are still to come."""
+    ended: int
+    """What was counted for that: the elements, or those of the fan-outs inside."""
+
+
+def _work_of(row: Row, tally: Tally) -> _Work:
+    """Where each element is a fan-out itself, the elements of that are counted, and those that have
+    not begun count as many as the others on average: so large elements have a pace before they end."""
+    begun = tally.ended + tally.cancelled
+    inner = row.fans[0] if len(row.fans) == 1 else None
+    counted = tally_of(inner) if inner is not None and inner.width else None
+    if inner is None or counted is None:
+        # Results that are reused from another run took no time in this run.
+        ended = tally.ended - sum(part.earlier for part in row.elements if not part.is_own)
+        return _Work(ended, tally.total - begun, ended)
+    work = _work_of(inner, counted)
+    each = counted.total / inner.times
+    coming = tally.total - max(begun, inner.times + inner.skipped)
+    return _Work(work.done / each, work.left / each + coming, work.ended)
+
+
+def _has_all(row: Row) -> bool:
+    """Whether no more elements come: the fan-outs around have begun all of theirs."""
+    around = row.around
+    if not row.many:
+        return True
+    has_begun = around is not None and row.times + row.skipped >= (around.width or 0)
+    return around is not None and has_begun and _has_all(around)
 
 
 def state_words(row: Row) -> str:
@@ -231,8 +267,8 @@ def corner_of(row: Row, tally: Tally | None) -> Corner:
 
 
 def _corner_counts(tally: Tally, total: int | None, names_failed: bool = True) -> str:
-    """`Tally.brief` for a corner: ``60/60 ✗3``, and where that is too long ``400 ✗12`` if all have
-    ended, else ``812/1,000``. ``total``: None if it is not known."""
+    """`Tally.brief` for a corner: ``60/60 ✗3``, and where that is too long ``400 ✗12`` if some have
+    failed, else ``812/1,000``. ``total``: None if it is not known."""
     ended = _short(tally.ended)
     of_all = f"/{_short(total)}" if total is not None else ""
     lost = (
@@ -240,7 +276,7 @@ def _corner_counts(tally: Tally, total: int | None, names_failed: bool = True) -
     )
     if len(ended + of_all + lost) <= LONGEST_COUNTS:
         return ended + of_all + lost
-    return ended + (lost if tally.ended == total else of_all)
+    return ended + (lost or of_all)
 
 
 def _short_word(look: State) -> str:

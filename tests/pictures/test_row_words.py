@@ -440,7 +440,7 @@ def test_the_corner_of_a_fan_out_counts_its_elements() -> None:
     tally = tally_of(row)
     assert tally == Tally(20_000, 12_345, 2, 2, 0)
     corner = corner_of(row, tally)
-    assert (corner.words, corner.shares) == ("▶ 12k/20k", (12_345 / 20_000, 2 / 20_000))
+    assert (corner.words, corner.shares) == ("▶ 12k ✗2", (12_345 / 20_000, 2 / 20_000))
     assert corner_of(counted(), tally).words == "· pending"
     assert corner_of(fan({}, width=0), Tally(0, 0, 0, 0, 0)).shares == (0, 0)
     assert tally_of(counted()) is None, "it has not started"
@@ -449,7 +449,9 @@ def test_the_corner_of_a_fan_out_counts_its_elements() -> None:
         (ended, 60, "60/60 ✗3"),
         (ended | {"failed": 0, "started": 57}, 57, "57/57"),
         ({"started": 400, "finished": 388, "failed": 12}, 400, "400 ✗12"),
-        ({"started": 900, "finished": 800, "failed": 12}, 1_000, "812/1,000"),
+        ({"started": 900, "finished": 812}, 1_000, "812/1,000"),
+        ({"started": 900, "finished": 800, "failed": 12}, 1_000, "812 ✗12"),
+        ({"started": 119, "finished": 108, "failed": 7}, 119, "115 ✗7"),
     ]
     for counts, width, words in corners:
         row_of_fan = fan(counts, width=width)
@@ -482,6 +484,72 @@ def test_the_pace_of_a_fan_out(case: str) -> None:
     started = sum(elements.get(name, 0) for name in ("finished", "failed", "cancelled"))
     row = fan({"started": started, **elements}, width=1_000, when=5.0)
     assert pace(row, tally_of(row), 5.0 + now) == expected
+
+
+NESTED: dict[str, tuple[dict[str, int], int, dict[str, int], float, str, str]] = {
+    "before one of eight has ended": (
+        *({"started": 2}, 52, {"started": 20, "finished": 16}, 4.0),
+        *("one per 6.5 s, 48.0 s left", "4/s"),
+    ),
+    "two of eight have ended": (
+        *({"started": 4, "finished": 2}, 104, {"started": 60, "finished": 50, "failed": 2}, 13.0),
+        *("one per 6.5 s, 39.0 s left", "4/s"),
+    ),
+    "all have begun": (
+        *({"started": 8, "finished": 6}, 208, {"started": 190, "finished": 182}, 45.5),
+        *("one per 6.5 s, 6.5 s left", "4/s, 6.5 s left"),
+    ),
+    "all that remain have begun, and one is left out": (
+        *({"started": 7, "finished": 6, "skipped": 1}, 182, {"started": 180, "finished": 169}, 42.25),
+        *("one per 6.5 s, 3.3 s left", "4/s, 3.3 s left"),
+    ),
+    "the first ones are guesses": ({"started": 2}, 52, {"started": 4, "finished": 2}, 4.0, "", ""),
+    "those inside are empty": (
+        *({"started": 6, "finished": 4}, 0, {}, 4.0),
+        *("one per 1.0 s, 4.0 s left", ""),
+    ),
+}
+"""For each case of a fan-out of 8 elements that are fan-outs: the counts of these, the elements in them, the counts of
+those, the seconds since the start; the words of the outer fan-out and of those inside."""
+
+IN_EACH = """\
+pipeline: each
+steps:
+- for_each:
+    over: ctx.groups
+    on_error: continue
+    do:
+      for_each:
+        over: item
+        on_error: continue
+        do: {tool: {name: half, args: {n: !expr item}}}
+        collect: {transform: {value: pipe}}
+    collect: {transform: {value: pipe}}
+"""
+
+
+@pytest.mark.parametrize("case", NESTED)
+def test_a_fan_out_of_fan_outs_has_a_pace_and_those_inside_no_end_that_is_wrong(case: str) -> None:
+    groups, width, elements, now, *expected = NESTED[case]
+    rows = listed(Progress(load(IN_EACH)))
+    for row, counts in zip(rows, ({"width": 8, "started": 1}, groups | {"width": width}, elements), strict=True):
+        for name, value in ({"when": 5.0} | counts).items():
+            setattr(row, name, value)
+    assert [pace(row, tally_of(row), 5.0 + now) for row in rows[:2]] == expected
+
+
+def test_the_pace_of_a_fan_out_is_sent_again_when_an_element_inside_has_ended() -> None:
+    progress = Progress(load(IN_EACH))
+    outer, groups, calls = listed(progress)
+    for row, counts in ((outer, {"width": 8}), (groups, {"width": 52}), (calls, {"finished": 16})):
+        for name, value in ({"when": 0.0, "started": 2} | counts).items():
+            setattr(row, name, value)
+    updates = Updates(progress)
+    updates.complete(4.0)
+    calls.finished = calls.started = 20
+    changed = updates.changes(5.0)
+    assert changed is not None
+    assert [UpdateRow(*row).number for row in changed["rows"]] == [0, 1, 2]
 
 
 def test_only_a_fan_out_that_runs_has_a_pace() -> None:

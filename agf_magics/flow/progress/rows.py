@@ -75,6 +75,8 @@ class Row:
     """Whether the step runs as soon as its inputs exist, so that a skip needs a reason."""
     elements: tuple[Row, ...] = ()
     """The rows that count the elements of a fan-out."""
+    fans: tuple[Row, ...] = ()
+    """The fan-outs that a fan-out runs once for each of its elements."""
     failed = cancelled = left = skipped = dropped = retried = 0
     """Each start is counted once in ``finished``, ``failed``, ``cancelled`` or ``left`` (it still
     runs). ``retried`` and ``dropped``: the failures after which the element was tried again or left
@@ -385,6 +387,8 @@ class Tree:
         inner = around if isinstance(step, (Sequence, Branches, Invoke)) else None
         if fans_out:
             inner = row
+            if around is not None:
+                around.fans += (row,)
         parts: list[Row] = []
         first = len(self.rows)
         for child in children(step):

@@ -253,6 +253,7 @@ class Updates:
             self._is_unused(row),
             self._has_attempts(row),
             *map(_counts_of, row.elements),
+            *_facts_inside(row),
         )
 
     def _is_unused(self, row: Row) -> bool:
@@ -325,6 +326,12 @@ def _question(question: Question, step: str) -> dict[str, Any]:
         "more": len(question.choices) > MOST_CHOICES,
         "change": " or ".join(f"{{{line(name, 40)}: …}}" for name in changed if name),
     }
+
+
+def _facts_inside(row: Row) -> tuple[Any, ...]:
+    """The counters of the fan-outs inside a fan-out, which have a part in its pace."""
+    parts = [(fan.width, *map(_counts_of, fan.elements), *_facts_inside(fan)) for fan in row.fans]
+    return tuple(parts)
 
 
 def _counts_of(row: Row) -> tuple[Any, ...]:
