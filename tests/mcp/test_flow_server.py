@@ -200,6 +200,51 @@ def test_a_flow_is_called_and_its_output_is_text_and_value(registry: Registry, m
     in_loop(registry, mode, act)
 
 
+EACH = """\
+pipeline: each
+steps:
+- for_each:
+    over: ctx.numbers
+    on_error: continue
+    do: {tool: {name: half_of, args: {n: !expr item}}}
+    collect: {transform: {value: pipe}}
+"""
+UNREAD = "warning: 'each' does not read 'numbesr', which the input has [run.unused-input]"
+DROPPED = "✗ 1 element failed and dropped\n  each of numbers #1 (3): tool 'half_of' failed: ValueError: odd"
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"numbers": [2, 4]}, []),
+        ({"numbers": [2, 4], "numbesr": 1}, [UNREAD]),
+        ({"numbers": [2, 3]}, [DROPPED]),
+        ({"numbers": [2, 3], "numbesr": 1}, [f"{UNREAD}\n{DROPPED}"]),
+    ],
+)
+def test_what_is_not_right_with_a_result_that_is_ok_is_said_beside_it(
+    registry: Registry, mode: str, arguments: dict[str, Any], said: list[str]
+) -> None:
+    def half_of(n: int) -> int:
+        if n % 2:
+            raise ValueError("odd")
+        return n // 2
+
+    agf.tool(half_of, registry=registry)
+    agf.define(EACH, registry=registry)
+
+    async def act(client: Client) -> None:
+        result = await client.call_tool("each", arguments)
+        assert not result.is_error
+        assert [content.text for content in result.content[1:] if content.type == "text"] == said
+        envelope = await client.call_tool("run_result", {"run_id": (result.meta or {})[RUN_ID]})
+        warned = (envelope.structured_content or {})["data"].get("warnings")
+        assert ([warned] if warned else []) == said
+
+    in_loop(registry, mode, act)
+
+
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(
     ("output", "read"),

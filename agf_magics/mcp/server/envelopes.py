@@ -10,6 +10,7 @@ from typing import Any
 from ...flow.progress.question import Question
 from ...lifecycle.past.past_run import PastRun
 from ...lifecycle.runs.run import Run
+from ...pictures.pages.parts import failures_text
 from ...pictures.plain import plain
 from ...text.diagnostics import AgfError, DefinitionError, Diagnostic, merge_equal, refused
 from ...values.as_json import as_json
@@ -52,6 +53,8 @@ def ended(run: Run | PastRun) -> Envelope:
     if run.status == "ok":
         stores = {name: as_json(value) for name, value in run.stores.items()}
         data = {"run_id": run_id, "output": as_json(run.output), "named_stores": stores}
+        if beside := said_beside(run):
+            data["warnings"] = beside
         if (size := bytes_in_message(written(data))) > LARGEST:
             return failed(error_text(too_large(run_id, size)))
         return {"status": "ok", "data": data}
@@ -61,6 +64,16 @@ def ended(run: Run | PastRun) -> Envelope:
     if status == "waiting":
         data["hint"] = HOW_TO_ANSWER
     return {"status": status, "data": data}
+
+
+def said_beside(run: Run | PastRun) -> str:
+    """What a client must know of a run that is ok: names of its input that no step reads, which may be
+    misspelt, and elements that failed and were dropped; empty if there is nothing."""
+    # A warning of the definition is about a text that the client may not know, and cannot change.
+    warnings = run.warnings if isinstance(run, Run) else run.progress.warnings
+    of_run = [warning for warning in warnings if warning.code.startswith("run.")][:MOST_ERRORS]
+    lines = [f"warning: {diagnostic_text(warning)}" for warning in of_run]
+    return "\n".join([*lines, *(plain(text) for text in failures_text(run.progress))])
 
 
 def error_text(error: BaseException) -> str:

@@ -32,6 +32,7 @@ from .envelopes import (
     asks,
     bytes_in_message,
     error_text,
+    said_beside,
     too_large,
     written,
 )
@@ -270,8 +271,11 @@ def _result(tool: FlowTool, run: Run | PastRun) -> types.CallToolResult:
     if (size := bytes_in_message(text)) > LARGEST:
         return _failure(error_text(too_large(run.run_id, size)), run)
     structured = with_whole_texts(tool.structured(output))
+    content = _text(text)
+    if beside := said_beside(run):
+        content += _text(beside)
     return types.CallToolResult(
-        content=_text(text), structured_content=structured, _meta={RUN_ID: run.run_id}
+        content=content, structured_content=structured, _meta={RUN_ID: run.run_id}
     )
 
 
