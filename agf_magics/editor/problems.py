@@ -198,8 +198,8 @@ def _place(problem: Diagnostic, read: ReadText) -> PlacedProblem | None:
         begin = read.places[id(problem.span.source)]
         start = min(begin + problem.span.start, len(text))
         end = min(begin + problem.span.end, len(text))
-        newline = text.find("\n", start, end)
-        end = max(newline if newline >= 0 else end, min(start + 1, len(text)))
+        length = len(text[start:end].partition("\n")[0])
+        end = min(start + max(length, 1), len(text))
         start = min(start, max(0, end - 1))
     return PlacedProblem(start, end, problem)
 

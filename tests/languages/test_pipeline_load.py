@@ -218,11 +218,21 @@ def test_a_listed_name_that_is_missing_is_reported_at_its_place() -> None:
     )
 
 
-@pytest.mark.parametrize("value", ["'ls'", "[]", "['ls', 1]", "ctx"])
-def test_a_command_that_an_expression_gives_is_a_list_of_texts(value: str) -> None:
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [
+        ("'ls'", "text"),
+        ("ctx", "an object"),
+        ("[]", "[]"),
+        ("['ls', 1]", "a list with a number"),
+        ("['ls', null, 1]", "a list with null"),
+    ],
+)
+def test_a_command_that_an_expression_gives_is_a_list_of_texts(value: str, kind: str) -> None:
     with pytest.raises(agf.StepError) as raised:
         args_of(f'shell: {{command: !expr "{value}"}}').build(FRAME)
     assert raised.value.code == "pipeline.command"
+    assert raised.value.diagnostic.message == f"a command is a list of texts, not {kind}"
     assert args_of("shell: {command: !expr \"['ls', ctx.doc]\"}").build(FRAME) == {"command": ["ls", "d"]}
 
 

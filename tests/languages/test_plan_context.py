@@ -6,6 +6,7 @@ import asyncio
 import json
 import textwrap
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -491,7 +492,8 @@ def test_a_context_continues_from_run_to_run_and_can_be_begun_anew(registry: agf
     assert len(agf.context("shared", registry=registry)) == 2
 
 
-def test_two_runs_on_one_context_at_once_are_refused(registry: agf.Registry) -> None:
+@pytest.mark.parametrize("is_awaited", [False, True])
+def test_two_runs_on_one_context_at_once_are_refused(is_awaited: bool, registry: agf.Registry) -> None:
     go, begun = threading.Event(), threading.Event()
 
     def hang() -> None:
@@ -501,11 +503,17 @@ def test_two_runs_on_one_context_at_once_are_refused(registry: agf.Registry) -> 
     agf.tool(hang, registry=registry)
     flow = agf.define("{name: p, context: p, calls: [{_tool: hang, _outputPath: †state.a}]}", "plan", registry=registry)
     assert flow is not None
-    first = agf.start(flow, registry=registry)
+
+    def awaited() -> None:
+        asyncio.run(agf.arun(flow, registry=registry))
+
+    pool = ThreadPoolExecutor(1)
+    wait = pool.submit(awaited).result if is_awaited else agf.start(flow, registry=registry).wait
     try:
         assert begun.wait(60)
         for refused in (
             lambda: agf.run(flow, registry=registry),
+            awaited,
             agf.context("p", registry=registry).clear,
             lambda: agf.context("p", registry=registry).append({"type": "data", "data": 1}),
         ):
@@ -514,7 +522,9 @@ def test_two_runs_on_one_context_at_once_are_refused(registry: agf.Registry) -> 
             assert caught.value.code == "run.context-busy"
     finally:
         go.set()
-    first.wait()
+        wait()
+        pool.shutdown()
+    assert [message["type"] for message in agf.context("p", registry=registry).log] == ["data"]
     agf.context("p", registry=registry).append({"type": "data", "data": 1})
     agf.run(flow, registry=registry)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import threading
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
@@ -377,6 +378,39 @@ def test_a_run_that_waits_in_the_journal_is_cancelled(registry: Registry) -> Non
         assert "a client of the MCP server cancelled it" in state["data"]["error"]
         with pytest.raises(agf.DefinitionError, match="asks nothing now"):
             await served.answer(run_id, "red")
+
+    asyncio.run(main())
+
+
+def test_the_end_of_a_server_waits_for_the_runs_that_it_has_cancelled(registry: Registry) -> None:
+    begun, ending, go = threading.Event(), threading.Event(), threading.Event()
+
+    @agf.tool(registry=registry)
+    async def hold() -> None:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ending.set()
+            await asyncio.to_thread(go.wait, 60)
+
+    registry.flows.define(agf.load("pipeline: hold\nsteps:\n- tool: {name: hold}\n", registry=registry), None)
+
+    async def main() -> None:
+        served = ServedRuns(registry.flows.values(), registry)
+        await served.settle(60)
+        run = (await served.launch("hold", {})).run
+        assert run is not None
+        await asyncio.to_thread(begun.wait, 60)
+        await served.settle(60)  # it goes on: the next server resumes it
+        assert run.status == "running"
+        run.cancel("the client has gone")
+        settling = asyncio.ensure_future(served.settle(60))
+        await asyncio.to_thread(ending.wait, 60)
+        assert not settling.done()
+        go.set()
+        await settling
+        assert run.status == "cancelled"
 
     asyncio.run(main())
 

@@ -76,6 +76,14 @@ def test_a_token_that_another_connection_renewed_can_be_renewed(service: State, 
     assert len(opened_pages) == 1
 
 
+def test_of_two_connections_with_a_refused_token_one_renews_it(service: State, opened_pages: list[str]) -> None:
+    for name in ("web", "mail"):
+        agf.mcp.connect(name, f"{service.own}/mcp", sign_in=True)
+    service.token = "another"  # ends the token of both
+    assert [call(f"{name}__who").output for name in ("web", "mail", "web")] == ["you"] * 3
+    assert (len(opened_pages), service.grants) == (1, ["authorization_code", "refresh_token"])
+
+
 def test_a_redirect_of_the_token_to_another_origin_is_not_followed(service: State) -> None:
     service.elsewhere = "http://localhost:9/token"
     with pytest.raises(DefinitionError) as caught:

@@ -211,10 +211,8 @@ class WorkerFanOut(FanOutParts):
 
     def _collect(self, calls: list[Element]) -> None:
         """Take the calls that have ended since the last turn."""
-        for element in calls:
-            # The call is being stopped, or was left running.
-            if element.task is not None or element not in self.open:
-                continue
+        # `OpenCalls.cancel` ends the calls that are stopped.
+        for element in [element for element in calls if not element.stopped]:
             assert element.result is not None
             ok, value = element.result
             if element.interrupted or (ok and is_awaitable(value)):

@@ -69,10 +69,8 @@ class ComparedRun(NamedTuple):
 class _Call(NamedTuple):
     """The data of one call for the comparison."""
 
-    what: str
-    """``finished`` or ``failed``."""
     output: int
-    """The hash of the stored result of the call, or of the messages of its failure."""
+    """The hash of how the call ended, with its stored result or the messages of its failure."""
     input: int
     """The hash of the stored arguments of the call."""
     times: tuple[tuple[float, float], ...]
@@ -265,7 +263,7 @@ def _by_step(side: _Side) -> dict[_Step, Calls]:
     run, calls = side.run, defaultdict[_Step, Calls](dict)
     for record in _ended_calls(run):
         result, arguments = record.result, record.arguments
-        output = _said(record) or (result.form, result.data, result.shown)
+        output = record.what, _said(record) or (result.form, result.data, result.shown)
         whole = record.error is not None or result.form != "again", arguments.whole > 0
         begin = record.started or 0.0
         times: tuple[tuple[float, float], ...]
@@ -276,7 +274,7 @@ def _by_step(side: _Side) -> dict[_Step, Calls]:
         if place in step:  # an earlier attempt of the call
             times = step[place].times + times
         digests = record.digest, arguments.contents
-        step[place] = _Call(record.what, *hashes, times, record.name, whole, *digests)
+        step[place] = _Call(*hashes, times, record.name, whole, *digests)
     return calls
 
 
@@ -311,7 +309,7 @@ def _sames(
                 )
                 if call.has_same_digest(its):  # whatever their previews say
                     same_input = True
-                sames[place] = (same_output if call.what == its.what else False), same_input
+                sames[place] = same_output, same_input
     unequal = {place for place, both in sames.items() if False in both}
     if unequal:
         a, b = sides

@@ -50,8 +50,6 @@ HEAD_LENGTH = 7.0
 """Points from the base of an arrow's head to its tip."""
 FROM_CORNER = 14.0
 """Points between a straight line and the corner of a box."""
-FROM_LINE = 6.0
-"""Points between a line and its label."""
 SHORTEST_STRAIGHT = 9.0
 """Points between two boxes below which a line is little more than its head and stays as it is."""
 LONGEST_STRAIGHT = 70.0
@@ -76,7 +74,7 @@ class Line(NamedTuple):
     points: tuple[Point, ...]
     """A cubic Bezier curve up to the base of the head, and the tip."""
     label: Point | None
-    """The middle of the line's label; None if it has no label."""
+    """The middle of the line's label; None: it has no label, or no room is reserved for it."""
     leader: Point | None = None
     """The point of the line to which a thin line leads from a label that is not beside it."""
     is_under_label: bool = False
@@ -350,12 +348,7 @@ def _straight(line: Line, boxes: Mapping[str, Rectangle], frames: set[str], is_d
     start = Point(x, begin)
     base = Point(x, end - HEAD_LENGTH)
     points = (start, start, base, base, Point(x, end))
-    label = line.label
-    if label is not None:
-        half = label_size(link.label)[0] / 2
-        y = (begin + end) / 2
-        label = Point(x + half + FROM_LINE, y) if is_down else Point(y, x - FROM_LINE)
-    return Line(link, tuple(_turned(point, is_down) for point in points), label)
+    return Line(link, tuple(_turned(point, is_down) for point in points), None)
 
 
 def _turned(point: Point, is_down: bool) -> Point:

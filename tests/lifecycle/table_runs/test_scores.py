@@ -16,6 +16,7 @@ import agf_magics as agf
 from agf_magics.lifecycle.past.past_run import find_past_run
 from agf_magics.lifecycle.table_runs.scores import interval
 from agf_magics.settings.settings import current
+from notebooks.scripted_server import ScriptedServer
 from tests.processes import command_line
 
 ROWS = [{"n": number, "kind": "even" if number % 2 == 0 else "odd"} for number in range(8)]
@@ -465,6 +466,28 @@ def test_the_error_of_a_missing_score_names_the_functions_of_its_file(project: P
     words = ["run", "flow.yaml", "--tools", "tools.py", "--over", "rows.csv", "--score", "scores.py:rigth"]
     ended = command_line(project, *words)
     assert "scores.py has no 'rigth'\n    [score.kind]\n  = did you mean right?" in ended.stderr
+
+
+JUDGE = """
+import agf_magics as agf
+
+agf.registry.choose("openai-chat:gpt-4o")
+agf.define("pipeline: judge\\nsteps:\\n- agent: {prompt: 'Is {ctx.output.twice} right?'}\\n")
+"""
+
+
+@pytest.mark.parametrize(("options", "asked", "code"), [("", 20, 1), ("--yes", 30, 0)])
+def test_a_judge_with_a_known_price_asks_after_twenty_rows_unless_the_line_says_yes(
+    project: Path, options: str, asked: int, code: int
+) -> None:
+    (project / "tools.py").write_text(TOOLS.replace("n == 3", "n < 0") + JUDGE)
+    (project / "rows.csv").write_text("\n".join(["n", *map(str, range(30))]))
+    words = ["run", "flow.yaml", "--tools", "tools.py", "--over", "rows.csv", "--score", "judge", *options.split()]
+    with ScriptedServer(lambda request: "yes") as server:
+        ended = command_line(project, *words, OPENAI_BASE_URL=server.url, OPENAI_API_KEY="none")
+        assert len(server.requests) == asked
+    assert ended.returncode == code, ended.stderr
+    assert ("[over.go-on]" in ended.stderr) == (not options)
 
 
 def test_labels_and_scores_are_kept_with_the_run(table: Any) -> None:

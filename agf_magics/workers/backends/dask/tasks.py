@@ -51,13 +51,12 @@ def run_task(key: str, token: str, topic: str, run: Callable[..., Any], *order: 
     state, ended = _state(), threading.Event()
     state.running[key] = captures = list[Any]()
     state.captures[threading.get_ident()] = captures
-    if topic:
-        from distributed import get_worker
+    from distributed import get_worker
 
-        state.tellers[threading.get_ident()] = partial(get_worker().log_event, topic)
-        threading.Thread(
-            target=_report, args=(get_worker(), topic, captures, ended), daemon=True
-        ).start()
+    state.tellers[threading.get_ident()] = partial(get_worker().log_event, topic)
+    threading.Thread(
+        target=_report, args=(get_worker(), topic, captures, ended), daemon=True
+    ).start()
     try:
         return run(*order)
     finally:
