@@ -516,3 +516,60 @@ def test_a_cell_that_was_edited_and_not_run_is_named(opened: Open) -> None:
     rerun.click()
     page.explorer(1).locator(".row .badge:visible", has_text="stale").wait_for(state="detached")
     assert not page.errors
+
+
+MONTHLY = """%load_ext agf_magics
+%config AgfMagics.journal = "monthly.sqlite"
+from agf_magics import tool
+
+@tool
+def tax(x: int) -> int:
+    return x * 2
+
+@tool
+def total(xs: list) -> int:
+    return sum(xs)
+
+@tool
+def send(text: int, to: str) -> str:
+    if to == "nobody":
+        raise LookupError("no address")
+    return f"sent {text} to {to}"
+"""
+MONTH = """%%pipeline --run --set to=nobody
+pipeline: monthly
+steps:
+- for_each:
+    items: [1, 2, 3]
+    on_error: abort
+    do: {tool: {name: tax, args: {x: !expr item}}}
+    collect: {transform: {value: pipe}}
+    output: taxed
+- tool: {name: total, args: {xs: !expr taxed}, output: sum_of}
+- tool: {name: send, args: {text: !expr sum_of, to: !expr ctx.to}, output: sent}
+"""
+MENDED = MONTHLY.replace("x * 2", "x * 3").replace('raise LookupError("no address")', 'to = "all"')
+BEFORE = "Before this step it also runs"
+
+
+def test_what_an_edit_changes_is_said_before_a_click_and_no_longer_than_it_holds(opened: Open) -> None:
+    page = opened(MONTHLY, MONTH)
+    page.run(0)
+    page.run(1)
+    explorer = page.explorer(1)
+    page.page.evaluate(f"it => {PANEL}.content.widgets[0].model.sharedModel.setSource(it)", MENDED)
+    explorer.locator("button:text-is('Resume')").click()
+    page.says(1, "run that cell first")
+    page.run(0)
+    page.says(1, "After your edits 3 steps would run again")
+    assert "run that cell first" not in page.seen(1)
+    explorer.locator("button:text-is('Resume')").click()
+    page.says(1, "sent 12 to all")
+    page.open_step(1, "sent")
+    page.says(1, f"{BEFORE} tax, sum_of again: the code of its function was edited.")  # nobody points at the button
+    explorer.locator("button:text-is('Run from here')").click()
+    page.says(1, "sent 18 to all")
+    explorer.locator("button:text-is('Run from here')").hover()
+    page.open_step(1, "tax")
+    page.open_step(1, "sent")
+    assert BEFORE not in page.seen(1)

@@ -104,3 +104,70 @@ def test_the_forecast_names_what_the_run_from_the_step_makes_before_it(
             name for id, name in names.items() if int(id[6]) < after and name in calls
         }
         assert ("fails" in calls) == (after <= 1)
+
+
+DROPS = """\
+pipeline: month
+steps:
+- for_each:
+    items: [1, 2, 3]
+    on_error: continue
+    do: {tool: {name: tax, args: {x: !expr item}}}
+    collect: {transform: {value: pipe}}
+    output: taxed
+- tool: {name: total, args: {xs: !expr taxed}, output: sum}
+- tool: {name: report, args: {x: !expr sum}, output: text}
+"""
+
+
+def month(made: Path, rate: int) -> agf.Registry:
+    registry, path = agf.Registry(), str(made)
+
+    @agf.tool(registry=registry)
+    def tax(x: int) -> int:
+        with open(path, "a") as file:
+            file.write("tax\n")
+        if x == 3:
+            raise ValueError(x)
+        return x * rate
+
+    @agf.tool(registry=registry)
+    def total(xs: list[int]) -> int:
+        with open(path, "a") as file:
+            file.write("total\n")
+        return sum(xs)
+
+    @agf.tool(registry=registry)
+    def report(x: int) -> str:
+        with open(path, "a") as file:
+            file.write("report\n")
+        return str(x)
+
+    agf.define(DROPS, registry=registry)
+    return registry
+
+
+@pytest.mark.parametrize(
+    ("rates", "before"),
+    [
+        ([1], ["", ""]),
+        ([2], ["steps[0].do steps[1]", ""]),
+        ([2, 3], ["steps[0].do steps[1]", "steps[0].do steps[1]"]),
+    ],
+    ids=["nothing was edited", "edited once", "edited twice"],
+)
+def test_a_failure_that_the_run_went_on_without_is_no_reason_to_run_what_reads_its_results(
+    tmp_path: Path, rates: list[int], before: list[str]
+) -> None:
+    names = {"steps[0].do": "tax", "steps[1]": "total"}
+    with journal_in(tmp_path):
+        made = tmp_path / "made"
+        run = agf.run("month", registry=month(made, 1))
+        for rate, forecast in zip([*rates, rates[-1]], before, strict=False):
+            registry = month(made, rate)
+            again = again_before(run, "steps[2]", registry)
+            assert " ".join(again) == forecast
+            made.write_text("")
+            run = agf.rerun(run, "steps[2]", registry=registry)
+            calls = {*made.read_text().split()}
+            assert calls == {*(names[id] for id in again), "report"}

@@ -22,16 +22,11 @@ def again_before(
     rows = run.progress.rows
     key = find_step(rows, step, f"run {run.run_id!r}")
     after, visits = steps_after(linked_flow(run), key)
-    stale = find_stale(run, None, registry, unpickles)
+    stale = find_stale(run, None, registry, unpickles, keeps_failures=True)
     again: dict[str, str] = {}
     for row in list(rows.values()):
         forecast = stale.rows_of_run.get(row.id)
-        # A failure that the run went on without is reused as a failure.
-        if (
-            forecast is None
-            or forecast["is_retry"]
-            or forecast["state"] not in ("again", "depends")
-        ):
+        if forecast is None or forecast["state"] not in ("again", "depends"):
             continue
         if any(is_within(row.key, outer) for outer in (key, *after, *visits)):
             continue

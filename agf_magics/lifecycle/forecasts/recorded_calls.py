@@ -60,6 +60,8 @@ class Forecast(OfflineJournal):
     ) -> None:
         super().__init__(most, run_id)
         self.rows.digests.is_eager = True
+        self.keeps_failures = False
+        """Whether a failure that the run went on without is taken as its results are."""
         self.linked = linked
         self._results = results
         self._recorded = recorded
@@ -112,15 +114,18 @@ class Forecast(OfflineJournal):
         if result is not None:
             self.reused_calls[key] += 1
             return result
-        self.made_again[key] += 1
         has_other = call.digest is not None and self._results.count(call.digest) > 0
         miss = self._recorded.why(
             callee, call, self._name_edited_parts(callee), self._why_none, has_other
         )
+        record = self._recorded.result(call)
+        if self.keeps_failures and miss.is_retry and record is not None and record.error:
+            self.reused_calls[key] += 1
+            raise error_from(record.error, ())
+        self.made_again[key] += 1
         if self.misses.setdefault(key, miss).is_retry:
             self.misses[key] = miss
         self.shows_edit |= miss.shows_edit
-        record = self._recorded.result(call)
         if record is None:
             self._recorded.is_complete = False
             return ReusedResult(self._sample(step, callee, key), None)

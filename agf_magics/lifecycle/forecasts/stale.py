@@ -153,15 +153,17 @@ def find_stale(
     input: Mapping[str, Value] | None,
     registry: Registry,
     unpickles: bool = True,
+    keeps_failures: bool = False,
 ) -> Stale:
     """`stale`, also for the notebook. Without ``unpickles`` it raises NeedsUnpickling where it
-    would unpickle."""
+    would unpickle. With ``keeps_failures`` no call is made again only because it failed, if the run
+    went on without it."""
     try:
-        return _find_stale(run, input, registry, reads_objects=False)
+        return _find_stale(run, input, registry, False, keeps_failures)
     except NeedsUnpickling:
         if not unpickles:
             raise
-    return _find_stale(run, input, registry, reads_objects=True)
+    return _find_stale(run, input, registry, True, keeps_failures)
 
 
 def _find_stale(
@@ -169,6 +171,7 @@ def _find_stale(
     input: Mapping[str, Value] | None,
     registry: Registry,
     reads_objects: bool,
+    keeps_failures: bool,
 ) -> Stale:
     """`find_stale`, which raises NeedsUnpickling if it needs an object and not ``reads_objects``."""
     run = find_ended(run, registry.flows)
@@ -181,6 +184,7 @@ def _find_stale(
     state = state_of(planned)
     unread = None if reads_objects else UnreadResults(place_in_journal(past)[0].files)
     forecast, bounded = _forecast(past, planned, unread)
+    forecast.keeps_failures = keeps_failures
     if isinstance(forecast, UnreadForecast):
         texts = [linked.flow.source.text for linked in state.linked.reachable]
         is_unedited = texts == [text.source.text for text in past.order.flows]

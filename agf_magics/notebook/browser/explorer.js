@@ -262,6 +262,7 @@ class Explorer {
   async act(name, given) {
     if (name === "cancel") this.state.kept.cancelled = performance.now();
     this.message.hidden = true;
+    if (name === "rerun") this.extras.forget();
     // Another run will be shown here: the error of the one before is no longer the end of the cell. The end of the next one may come
     // before the answer.
     const detail = name === "resume" || name === "rerun" ? this.tell("agf-continued", { how: name, was: this.state.last.status }) : {};
@@ -282,9 +283,9 @@ class Explorer {
 
   tellEnd() { if (!this.state.last.live) this.tell("agf-ended", { status: this.state.last.status }); }
 
-  // A message above the views.
+  // A message above the views; without parts there is none.
   inform(...parts) {
-    this.message.hidden = false;
+    this.message.hidden = !parts.length;
     this.message.replaceChildren(...parts);
     this.say(this.message.textContent);
   }

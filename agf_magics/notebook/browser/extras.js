@@ -37,12 +37,14 @@ class Extras {
   header(can) {
     this.stale.hidden = !can.has("rerun");
     this.time.hidden = !can.has("moments");
+    if (can.has("rerun") && this.opens?.id === this.state.tree[this.view.chosen]?.[Step.id]) this.foresee();
     this.bell.hidden = !(this.state.notices && this.state.last.live && globalThis.Notification?.permission === "default");
   }
 
   // Another run is shown.
   reset() {
-    Object.assign(this.state.extras, { marks: new Map(), around: new Set(), summary: "" });
+    Object.assign(this.state.extras, { marks: new Map(), around: new Set(), summary: "", again: undefined });
+    this.forget();
     this.more?.reset();
     this.paint();
   }
@@ -68,6 +70,7 @@ class Extras {
     try {
       const found = await this.state.request("stale", { auto, cells: auto || this.view.cells() });
       if (runId !== this.state.runId) return; // another run is shown by now
+      extras.again = found.marks?.length;
       if (found.skipped) extras.summary = extras.marks.size ? `The marks may be out of date: ${found.skipped}. Check edits compares again.` : found.edited ? "Edited since this run. Click Check edits to see which steps would run again." : "";
       else {
         const isNews = found.edited || !auto || extras.summary, begin = found.edited ? "After your edits " : `No edits found${found.marks.length ? ", but " : ": "}`;
@@ -81,21 +84,29 @@ class Extras {
     extras.around = new Set();
     for (const i of extras.marks.keys()) for (let outer = this.state.parent[i]; outer >= 0; outer = this.state.parent[outer]) extras.around.add(outer);
     for (const { extras: shown, panel, chosen } of this.state.views) {
-      shown.foreseen = null;
+      shown.forget();
       shown.paint();
-      if (chosen >= 0 && panel.facts) panel.show(panel.step); // the reason of the mark
+      if (chosen >= 0 && panel.facts) panel.show(panel.step); // the reason of the mark, and what runs before it
     }
   }
 
-  // Before a person clicks: what else would run again.
+  // Before a person clicks: what else would run again. If no step of the run would, nothing is asked.
   async foresee() {
     const { id } = this.opens, of = `${this.state.runId} ${id}`;
-    if (this.foreseen === of) return;
+    if (this.foreseen === of || !this.state.last.can?.includes("rerun")) return;
+    this.forget();
     this.foreseen = of;
+    if (this.state.extras.again === 0) return;
     try {
       const { before } = await this.state.request("stale", { step: id });
-      if (this.opens.id === id) setText(this.before, before);
-    } catch { this.foreseen = null; } // the click says why
+      if (this.foreseen === of) setText(this.before, before);
+    } catch { if (this.foreseen === of) this.foreseen = null; } // the click says why
+  }
+
+  // The steps are not what they were: what was said before the click holds no more.
+  forget() {
+    this.foreseen = null;
+    setText(this.before, "");
   }
 
   paint() {
@@ -144,11 +155,8 @@ class Extras {
   // What the panel of a step says about it, and its buttons.
   panelParts(step, i) {
     const mark = this.mark(i);
-    if (this.opens?.id !== step.id) {
-      this.foreseen = null;
-      setText(this.before, "");
-    }
     this.opens = step;
+    this.foresee();
     this.openButton.hidden = !step.opens;
     return [mark ? element("p", { class: "badge" }, `${badgeOf(mark)}: ${mark.why}`) : null, this.actions].filter(Boolean);
   }

@@ -200,8 +200,12 @@ class RunState extends Requests {
     for (const view of this.views) view.changed([...this.rows.keys()], before);
   }
 
-  // A cell ran.
-  edited() { [...this.views].find(view => view.host.isConnected)?.extras.edited(); }
+  // A cell ran: what a click met before it, such as a cell that had not run, may hold no more.
+  edited() {
+    if (this.extras) this.extras.again = undefined;
+    for (const view of this.views) if (!view.message.hidden) view.inform();
+    [...this.views].find(view => view.host.isConnected)?.extras.edited();
+  }
 
   update(message) {
     const missed = message.n > this.count + 1;

@@ -36,6 +36,8 @@ MOST_NEW = 50
 MOST_NAMED = 3
 """The most steps before a step that are named beside the button that runs from it on."""
 
+MAY_RUN = "Something was edited since this run, so it may also run steps before this one again."
+"""What is said of the steps before a step if only an edit is known."""
 
 _took: dict[str, float] = {}
 """Seconds of the last comparison of a run, by its id."""
@@ -80,14 +82,14 @@ def answer_stale(run: AnyRun, arguments: Mapping[str, Any]) -> Json:
 
 
 def _words_before(run: AnyRun, step: str) -> str:
-    """``Before this step it also runs advice again: its function cannot be compared.``; empty: nothing,
-    or it is not known without reading objects."""
+    """``Before this step it also runs advice again: its function cannot be compared.``; empty: nothing.
+    If it takes too long or needs objects to be read, only an edit is known."""
     if _took.get(run.run_id, 0.0) > SLOW:
-        return ""
+        return MAY_RUN if shows_edit(run, default()) else ""
     try:
         again = again_before(run, step, default(), unpickles=False)
     except NeedsUnpickling:
-        return ""
+        return MAY_RUN if shows_edit(run, default()) else ""
     if not again:
         return ""
     rows = {row.id: row for row in run.progress.rows.values()}
