@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import signal
 import threading
 import types
 from collections.abc import Callable
@@ -315,6 +316,20 @@ def test_a_tool_asks_in_every_place(function: Any, where: Any, is_async: bool) -
     (asked_event,) = tools.of(QuestionAsked)
     assert asked_event.question == agf.Question("Follow a?", ("yes", "no"), where="steps[0]")
     assert [event.answer for event in tools.of(QuestionAnswered)] == ["no"]
+
+
+@pytest.mark.parametrize("where", [None, "kernel"])
+def test_a_tool_is_interrupted_after_its_question_as_before_it(where: Any) -> None:
+    done = list[str]()
+
+    def crawl(url: str, call: agf.ToolContext) -> None:
+        done.append(call.ask_and_wait(f"Follow {url}?"))
+        signal.raise_signal(signal.SIGINT)
+        done.append("went on")
+
+    with pytest.raises(KeyboardInterrupt):
+        Tools(crawl, where=where).run(ask=lambda question: "yes")
+    assert done == ["yes"]
 
 
 def test_the_question_of_a_plain_tool_is_put_on_the_thread_that_waits() -> None:

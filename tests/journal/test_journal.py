@@ -800,6 +800,11 @@ def test_a_run_that_was_resumed_since_it_was_listed_is_not_deleted(tmp_path: Pat
         kept.flush(path)
         assert deletion.forget(Store.at(path), listed) == 0
         assert agf.runs(broken.run_id).status == "ok"
+        other = agf.run("main", registry=registry)
+        kept.flush(path)
+        newer = [head for head in queries.list_runs(Store.at(path)) if head.run_id == other.run_id]
+        assert deletion.forget(Store.at(path), [*listed, *newer]) == 1
+        assert [run.run_id for run in agf.runs()] == [broken.run_id]
         assert deletion.forget(Store.at(path), queries.list_runs(Store.at(path))) == 1
         assert list(agf.runs()) == []
 

@@ -46,6 +46,10 @@ def hint_of(text: str) -> str:
         ("all([x.ok for x in a if x.k])", {"a": [{"ok": False, "k": False}, {"ok": True, "k": True}]}, True),
         ('f"it\'s {a}"', {"a": 1}, "it's 1"),
         ("f'{a + 1} x'", {"a": 1}, "2 x"),
+        ("a in (1, 2)", {"a": 2}, True),
+        ("a in (b)", {"a": 2, "b": [2]}, True),
+        ("a in map(b, y -> y + 1)", {"a": 2, "b": [1]}, True),
+        ("a not in [1, 2]", {"a": 3}, True),
     ],
 )
 def test_a_hint_of_an_expression_has_the_value_that_was_meant(text: str, frame: Mapping[str, Any], value: Any) -> None:

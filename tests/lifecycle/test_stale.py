@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from pydantic_ai.messages import ModelResponse, TextPart
+from pydantic_ai.models.function import FunctionModel
 
 import agf_magics as agf
 from agf_magics.catalog.builtin.install import install
@@ -818,6 +820,28 @@ def test_a_session_of_a_model_is_compared_request_by_request(
         assert len(marked.again) == again, marked
         assert not marked.unknown
         assert set(marked.again) == run_again(agf.run("asks", registry=registry, reuse=True))
+
+
+NODE = """\
+name: asks
+state: {answer: str}
+nodes:
+  NAME: {type: llm, prompt: "What do figs cost?", state_key: answer}
+edges:
+- {from: START, to: NAME}
+- {from: NAME, to: END}
+"""
+
+
+def test_the_steps_of_a_session_have_no_expression_that_a_new_name_edits() -> None:
+    registry = agf.Registry()
+    registry.choose(FunctionModel(lambda messages, info: ModelResponse(parts=[TextPart("seven")])))
+    agf.define(NODE.replace("NAME", "ask"), "graph", registry=registry)
+    run = agf.run("asks", registry=registry)
+    agf.define(NODE.replace("NAME", "price"), "graph", registry=registry)
+    marked = agf.stale(run, registry=registry)
+    assert {row["change"] for row in marked} == {""}
+    assert "evaluated" not in state_of(marked).values()
 
 
 def test_a_run_without_a_definition_is_refused() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from dataclasses import replace
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -369,6 +370,19 @@ def test_tokens_are_counted_when_they_are_spent(most: int, spent: list[int]) -> 
                 meter.use(tokens)
         else:
             meter.use(tokens)
+
+
+@given(st.integers(0, 100), st.lists(st.none() | st.integers(0, 50), max_size=6))
+def test_what_a_reply_costs_is_counted_if_it_is_known(most: int, costs: list[int | None]) -> None:
+    meter, paid = Meter("p", OwnLimits(cost=most / 100), 0), 0
+    for cents in costs:
+        paid += cents or 0
+        cost = None if cents is None else Decimal(cents) / 100
+        if paid > most:
+            with pytest.raises(LimitReached, match="has cost"):
+                meter.use(1, cost)
+        else:
+            meter.use(1, cost)
 
 
 @given(st.integers(0, 3), st.integers(0, 3), st.integers(0, 8))

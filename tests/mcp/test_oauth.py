@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 import urllib.error
 import urllib.parse
@@ -82,6 +83,16 @@ def test_of_two_connections_with_a_refused_token_one_renews_it(service: State, o
     service.token = "another"  # ends the token of both
     assert [call(f"{name}__who").output for name in ("web", "mail", "web")] == ["you"] * 3
     assert (len(opened_pages), service.grants) == (1, ["authorization_code", "refresh_token"])
+
+
+def test_the_port_for_the_browser_is_closed_with_the_connection(service: State, opened_pages: list[str]) -> None:
+    server = agf.mcp.connect("web", f"{service.own}/mcp", sign_in=True)
+    query = urllib.parse.parse_qs(urllib.parse.urlsplit(opened_pages[0]).query)
+    place = urllib.parse.urlsplit(query["redirect_uri"][0])
+    socket.create_connection((place.hostname, place.port)).close()
+    server.close()
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection((place.hostname, place.port))
 
 
 def test_a_redirect_of_the_token_to_another_origin_is_not_followed(service: State) -> None:

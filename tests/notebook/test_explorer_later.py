@@ -59,6 +59,20 @@ def test_the_end_of_a_cell_notifies_the_explorers_of_possible_edits(journaled: K
     assert answer["summary"] == "1 step would run again"
 
 
+@pytest.mark.parametrize(
+    ("cell", "step", "words"),
+    [(TWO, 0, "its call"), (EACH, 1, "3 of its 3 calls")],
+    ids=["one call", "several"],
+)
+def test_a_mark_says_how_many_calls_are_made_again(journaled: Kernel, cell: str, step: int, words: str) -> None:
+    journaled.good(CHOOSY)
+    journaled.good(SECOND)
+    page = Page(journaled, journaled.good(cell))
+    journaled.good(CHOOSY.replace("return word", "return word + '!'"))
+    why = {mark[0]: mark[2] for mark in page.get("stale")["marks"]}[step]
+    assert why == f"The code of its function was edited. A new run with --reuse makes {words} again."
+
+
 def test_new_and_removed_steps_are_reported(journaled: Kernel) -> None:
     page = two(journaled)
     new = "steps:\n- transform: {value: '1', output: x}\n- tool: {name: choosy, args: {word: plum}}\n"

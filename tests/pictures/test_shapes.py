@@ -21,7 +21,7 @@ from agf_magics.pictures.scene.boxes import INPUT
 from agf_magics.pictures.scene.builder import scene
 from agf_magics.pictures.scene.cycles import closing
 from tests.pictures import shapes
-from tests.pictures.flows import progress_html, progress_of
+from tests.pictures.flows import load, progress_html, progress_of
 from tests.pictures.test_law import check_places
 from tests.pictures.test_picture import HOSTILE, SHAPES, SVG, UNSAFE, covers, lines, links, places, tags, tree
 
@@ -58,6 +58,28 @@ def test_branches_and_elements_need_no_step_that_collects() -> None:
     batch = scene(shapes.BATCH)
     assert tree(batch.parts[1]) == ["batch", "batch.agent"]
     assert next(frame.does for frame in batch.frames) == "8 at once · the first 100"
+
+
+READ_BY_ALL = """
+pipeline: p
+steps:
+- tool: {name: load, output: raw}
+- tool: {name: clean, args: {rows: !expr raw}, output: good}
+- parallel:
+    branches:
+      a: {tool: {name: one, args: {x: !expr good}}}
+      b: {tool: {name: two, args: {x: !expr good}}}
+    collect: {transform: {value: pipe}}
+    output: both
+- tool: {name: end, args: {x: !expr both}}
+"""
+
+
+def test_what_all_branches_read_is_one_line_to_their_frame() -> None:
+    drawn = scene(load(READ_BY_ALL))
+    assert lines(drawn) == {(f"steps[{tail}]", f"steps[{tail + 1}]", "") for tail in range(3)}
+    alone = READ_BY_ALL.replace("name: two, args: {x: !expr good}", "name: two")
+    assert ("steps[1]", "steps[2].branches.a", "") in lines(scene(load(alone)))
 
 
 def test_the_case_of_a_route_is_its_condition_and_equal_conditions_are_two_cases() -> None:

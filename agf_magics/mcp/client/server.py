@@ -84,6 +84,7 @@ class Server:
         self.registry = registry
         self._state: State = "closed"
         self._session: Session | None = None
+        """The last session, which may have ended; None: there was none, or it could not begin."""
         self._masked = Masked()
         self._target_digest: str | None = None
         """The digest of the target at the last start."""
@@ -186,9 +187,7 @@ class Server:
         return Gone(f"{self._who} was closed", hint)
 
     async def _end_session(self) -> None:
-        session = self._session
-        self._session = None
-        if session is not None and not await session.close():
+        if self._session is not None and not await self._session.close():
             self._note_noise(f"it did not end within {CLOSING:g} s")
         self._state = "closed"
 

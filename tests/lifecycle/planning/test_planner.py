@@ -226,6 +226,7 @@ TWICE = (
 CIRCLE = ("†state.a", "†state.b")
 HOSTILE: list[tuple[str, Turn, str, str]] = [
     ("invents a tool", plan(call("prise", "†state.p")), "no tool 'prise' is offered", '"prise"'),
+    ("invents a tool of other letters", plan(call("größe", "†state.p")), "no tool 'größe' is offered", '"größe"'),
     ("calls a flow behind the offer", plan({"_delegate": "price"}), "must be an object with '_tool'", "{"),
     ("renames a tool", plan({**PRICE, "_activity": "times"}), "has unknown fields: '_activity'", '"_activity"'),
     ("answers for a tool", plan({**PRICE, "_output": 0.01}), "(price): has unknown fields: '_output'", '"_output"'),
