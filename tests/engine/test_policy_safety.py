@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from contextlib import chdir
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -162,6 +163,41 @@ def test_an_approval_is_asked_for_under_its_condition_alone_and_in_its_words() -
     assert failure(text, asked, registry=registry, ask=no).code == "step.denied"
     assert questions == ['pay 101 to ann {{nothing}}"安"? (agent \'a\' with {"amount":101,"who":"ann","受益人":"安"})']
     assert failure(text, {"who": "ann"}, registry=registry, ask=no).code == "policy.unresolved-path"
+
+
+@pytest.mark.parametrize(
+    ("matchers", "amount", "asks"),
+    [
+        ("amount: {gt: 100}", 101, True),
+        ("amount: {gt: 100}", 99, False),
+        ("amount: {gt: 100}", "500", True),
+        ("amount: {gt: 100}", None, True),
+        ("amount: {gt: 100}", Decimal(500), True),
+        ("amount: {gt: 100}", float("nan"), True),
+        ("amount: {gt: 100, lt: 200}", ["500"], True),
+        ("amount: {pattern: rm}", ["rm", "-rf"], True),
+        ("amount: {pattern: rm}", "ls", False),
+        ("amount: {in: [1, 2]}", Decimal(1), True),
+        ("amount: {in: [1, 2]}", "1", False),
+        ("amount: 5", Decimal(5), True),
+        ("amount: {ne: 5}", Decimal(5), True),
+        ("amount: {gt: 100}, parent.input.kind: pay", "500", True),
+        ("amount: {gt: 100}, parent.input.kind: look", "500", False),
+    ],
+)
+def test_an_approval_asks_in_doubt(matchers: str, amount: Any, asks: bool) -> None:
+    condition = f"{{condition: {{args_match: {{parent.input.{matchers}}}}}}}"
+    text = definition(sequential("a"), APPROVED.format(condition))
+    questions, no = recording_asker(False)
+    fields = {"amount": amount, "kind": "pay"}
+    ended = agf.run(
+        agf.load(text, "policy", registry=registry_of(a=echo)),
+        fields,
+        registry=registry_of(a=echo),
+        ask=no,
+        raises=False,
+    )
+    assert (bool(questions), ended.status) == ((True, "error") if asks else (False, "ok"))
 
 
 def test_a_definition_that_is_an_agent_is_approved_like_any_other() -> None:

@@ -10,6 +10,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+from ...flow.comparison_warnings import OF_JSON, warn_of_comparison
 from ...flow.expressions import Constant, NamedArguments, Stored
 from ...flow.flow import named_values
 from ...flow.protocols import DROPPED, Args, Expr, FanOutResult, FlowInput, FlowResult, Frame, Ref
@@ -154,7 +155,8 @@ def labels(value: Any) -> tuple[str, ...]:
     if kind is str:
         return (value,)
     if kind not in (*ATOMS, list, dict):
-        return (type_name(value),)  # opaque
+        warn_of_comparison(f"{type_name(value)} is not compared with the labels of match", OF_JSON)
+        return (type_name(value),)
     if not can_write(value):
         return (type_name(value),)
     try:

@@ -37,10 +37,9 @@ def approval(
         warn_of_braces(template, _placeholder, problems, "write {{%s}}", filled=True)
 
     def ask(frame: Frame, arguments: Mapping[str, Value], shown: Value) -> str | None:
-        if (
-            when is not None
-            and when.evaluate(frame if keys == "condition" else dict(arguments)) is None
-        ):
+        read_in = frame if keys == "condition" else dict(arguments)
+        # Asked in doubt: a limit that is not a number would let every amount pass.
+        if when is not None and when.evaluate(read_in) is None and not when.is_doubtful(read_in):
             return None
         what_runs = f"{who} with {_value_words(shown)}"
         if not text:

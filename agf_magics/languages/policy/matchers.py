@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from typing import Literal, NamedTuple
 
+from ...flow.comparison_warnings import OF_JSON, OF_NUMBERS, is_opaque, warn_of_comparison
 from ...flow.protocols import Frame, Ref
 from ...schemas.patterns import SYNTAX, BadPattern, searcher
 from ...schemas.schema import same, shown_value
@@ -52,8 +53,18 @@ class Matcher(NamedTuple):
     test: Test
     text: str
     """The text in pictures: ``checker.output.score >= 0.8``."""
-    numeric: bool = False
-    """Whether only a number can match."""
+    needs: Literal["", "number", "text"] = ""
+    """The only kind of value that can match; empty: any JSON."""
+
+    def never_matches(self, value: Value) -> str | None:
+        """The reason why a value of the kind of ``value`` never matches (AMB-30); None: it may."""
+        if self.needs == "number" and not is_number(value):
+            return f"{self.text} needs a number, but the value is {shown_value(value)}"
+        if self.needs == "text" and type(value) is not str:
+            return f"{self.text} needs a text, but the value is {shown_value(value)}"
+        if is_opaque(value):
+            return f"{self.text} compares JSON, but the value is {shown_value(value)}"
+        return None
 
 
 class Condition:
@@ -68,9 +79,13 @@ class Condition:
     def evaluate(self, frame: Frame) -> Value:
         for number, group in enumerate(self.groups, 1):
             # Read all, also after a mismatch: an absent field is an error.
-            matches = [matcher.test(matcher.key.evaluate(frame)) for matcher in group]
-            if all(matches):
+            values = [matcher.key.evaluate(frame) for matcher in group]
+            if all(matcher.test(value) for matcher, value in zip(group, values, strict=True)):
                 return number
+            for matcher, value in zip(group, values, strict=True):
+                reason = matcher.never_matches(value) if value is not None else None
+                if reason is not None:
+                    warn_of_comparison(reason, OF_NUMBERS if matcher.needs == "number" else OF_JSON)
         return None
 
     @property
@@ -100,13 +115,25 @@ class Condition:
         )
 
     def mismatch(self, frame: Frame) -> str | None:
-        """The reason why a matcher can never match values like the current one: it needs a number
-        (AMB-30)."""
-        for matcher in (matcher for group in self.groups for matcher in group if matcher.numeric):
-            value = matcher.key.evaluate(frame)
-            if not is_number(value):
-                return f"{matcher.text} needs a number, but the value is {shown_value(value)}"
+        """The reason why a matcher can never match values like the current one."""
+        for matcher in (matcher for group in self.groups for matcher in group):
+            if (reason := matcher.never_matches(matcher.key.evaluate(frame))) is not None:
+                return reason
         return None
+
+    def is_doubtful(self, frame: Frame) -> bool:
+        """Whether a group fails only by values of a kind that can never match: whether they are what
+        the condition is about, it cannot tell."""
+        for group in self.groups:
+            values = [(matcher, matcher.key.evaluate(frame)) for matcher in group]
+            unlike = [
+                m.never_matches(value) is not None and not m.test(value) for m, value in values
+            ]
+            if any(unlike) and all(
+                m.test(v) or odd for (m, v), odd in zip(values, unlike, strict=True)
+            ):
+                return True
+        return False
 
     def __repr__(self) -> str:
         return f"Condition({self.text!r})"
@@ -188,8 +215,15 @@ def _matcher(name: Scalar, node: Node, keys: Keys, problems: Diagnostics) -> Mat
         key,
         lambda value: all(test(value) for test in tests),
         text,
-        any(word in OPERATORS and OPERATORS[word].is_numeric for word in node.fields),
+        _needs(node.fields),
     )
+
+
+def _needs(words: Collection[str]) -> Literal["", "number", "text"]:
+    """The only kind of value that operators can match."""
+    if any(word in OPERATORS and OPERATORS[word].is_numeric for word in words):
+        return "number"
+    return "text" if "pattern" in words else ""
 
 
 def _test(word: str, node: Node, problems: Diagnostics) -> Test:

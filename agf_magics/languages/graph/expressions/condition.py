@@ -12,13 +12,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
+from ....flow.comparison_warnings import warn_of_comparison
 from ....text.source import Text
 from ....values.value import Value
 from ...descend import MISSING
 from ...scan import Refusal, Scanner, parse_at, skip_blanks
 from .evaluated import Evaluated, parse_public
 from .lookup import find
-from .operators import compare
+from .operators import compare, not_comparable
 from .tokens import (
     DOTTED,
     LETTER,
@@ -67,7 +68,12 @@ class ComparisonNode:
         if isinstance(self.right, Bare):  # Y11: a key that exists counts even when it is None
             value_of_key = find(state, tuple(self.right.text.split(".")))
             right = right if value_of_key is MISSING else value_of_key
-        return compare(self.operator, self.left.of(state), right)
+        left = self.left.of(state)
+        result = compare(self.operator, left, right)
+        if (unlike := not_comparable(self.operator, left, right)) is not None:
+            text = _format_comparison(self, keeps_prefix=False)
+            warn_of_comparison(f"{text!r} is {str(result).lower()}: {unlike[0]}", unlike[1])
+        return result
 
 
 @dataclass(frozen=True, slots=True)

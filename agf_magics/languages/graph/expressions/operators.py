@@ -10,6 +10,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+from ....flow.comparison_warnings import OF_JSON, OF_NUMBERS, is_opaque, never_equal
 from ....text.length import ATOMS
 from ....values.extent import LARGEST
 from ....values.unread import opened
@@ -97,6 +98,31 @@ def compare(sign: str, left: Value, right: Value) -> bool:
         return bool(COMPARE[sign](left, right))
     except (TypeError, RecursionError):
         return False
+
+
+def not_comparable(sign: str, left: Value, right: Value) -> tuple[str, str] | None:
+    """The reason why no two values of these types come out otherwise, and a hint; None: others do, or
+    one of them is missing."""
+    if left is None or right is None or left is right:
+        return None
+    if sign in ("==", "!="):
+        if not never_equal(left, right):
+            return None
+        opaque = left if is_opaque(left) else right
+        return f"{type_name(opaque)} is equal to itself alone", OF_JSON
+    kinds = {_kind_of_order(left), _kind_of_order(right)}
+    if len(kinds) == 1 and kinds != {"other"}:
+        return None
+    hint = OF_NUMBERS if kinds == {"text", "number"} else OF_JSON
+    return f"{describe(left)} and {describe(right)} have no order", hint
+
+
+def _kind_of_order(value: Value) -> str:
+    if type(value) in (int, float, bool):
+        return "number"
+    if type(value) in (str, list):
+        return "text" if type(value) is str else "list"
+    return "other"
 
 
 COMPARE: dict[str, Callable[[Any, Any], bool]] = {

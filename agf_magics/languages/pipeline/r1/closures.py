@@ -13,6 +13,7 @@ from collections.abc import Callable
 from itertools import compress
 from typing import Any
 
+from ....flow.comparison_warnings import OF_JSON, is_opaque, never_equal, warn_of_comparison
 from ....flow.protocols import Frame
 from ....text.diagnostics import Diagnostic, StepError
 from ....text.length import ATOMS
@@ -332,9 +333,19 @@ def _compare(node: Compare) -> Closure:
         while (same := equal_within(first, second, room)) is None:
             room *= 2
             charge(room, offset, 2, env)
+        if not same and never_equal(first, second):
+            warn_of_comparison(_unequal(node, first, second), OF_JSON)
         return same is equal
 
     return equality
+
+
+def _unequal(node: Compare, first: Value, second: Value) -> str:
+    """The message for two values that are never equal, because one is an object."""
+    operand, opaque = (node.left, first) if is_opaque(first) else (node.right, second)
+    outcome = "false" if node.op == "==" else "true"
+    name = _operand_words(operand) or "a value"
+    return f"{node.op!r} is {outcome}: {name} is {type_name(opaque)}, equal to itself alone"
 
 
 # ---- functions ---------------------------------------------------------------------------------
