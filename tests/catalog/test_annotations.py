@@ -21,6 +21,7 @@ import typing_extensions
 from pydantic import BaseModel, Field, StringConstraints, field_validator
 from pydantic_core import core_schema
 
+import agf_magics as agf
 from agf_magics.catalog import Registry, Tool, tool
 from agf_magics.text.diagnostics import StepError
 
@@ -155,6 +156,18 @@ def test_typed_dicts_are_found_inside_other_annotations(registry: Registry) -> N
     assert only(registry).check({"a": None, "b": {"x": [{"size": 1}]}}) == {"a": None, "b": {"x": [{"size": 1}]}}
     with pytest.raises(StepError, match=r"needs 'a.size'; expects a whole number for 'b.x\[0\].size', got text '1'"):
         only(registry).check({"a": {}, "b": {"x": [{"size": "1"}]}})
+
+
+def test_a_parameter_with_an_alias_has_both_names(registry: Registry) -> None:
+    def f(first_name: Annotated[str, Field(alias="firstName")], size: int = Field(1, alias="cm")) -> list[Any]:
+        return [first_name, size]
+
+    tool(f, registry=registry)
+    assert only(registry).check({"firstName": "Ada"}) == {"first_name": "Ada", "size": 1}
+    flow = "{pipeline: p, steps: [{tool: {name: f, args: {first_name: Ada, size: 2}}}]}"
+    assert agf.run(flow, registry=registry).output == ["Ada", 2]
+    with pytest.raises(StepError, match="needs 'firstName'"):
+        only(registry).check({"size": 2})
 
 
 def test_the_words_for_what_is_taken(registry: Registry) -> None:

@@ -44,7 +44,9 @@ __all__ = ["ArgumentsModel", "ValidationError", "build", "schema_of"]
 
 Schema = dict[str, Any]
 
-CONFIG = ConfigDict(arbitrary_types_allowed=True)
+CONFIG = ConfigDict(arbitrary_types_allowed=True, populate_by_name=True)
+"""A parameter with an alias, ``Field(alias=…)``, has both names: a definition writes that of the
+function, and a model is offered the alias."""
 
 SCALARS = frozenset({"int", "float", "bool", "str"})
 """The kinds of core schemas that are made strict."""
