@@ -38,8 +38,11 @@ SOON = 0.5
 MARKED = {"printed": "prints: ", "thinking": "thinking: ", "call": "calls "}
 """The words before a tail, by what it is the end of; the text of a reply has none."""
 
-LONGEST_COUNTS = 9
-"""The most characters of the counts in the corner of a box: with the mark as long as ``▶ cancelled``."""
+LONGEST_COUNTS = 11
+"""The most characters of the counts in the corner of a box with their signs: as long as ``▶ cancelled``."""
+AS_WHOLE = "✓!"
+"""The marks that stand before the counts of a step in its corner: what they say is true of the whole step.
+Any other sign stands before a number of its own, or at the end: ``▶ 8/40`` would be eight that run."""
 
 FEW_TOOLS = 3
 """Tools of a session up to which each is named with its calls."""
@@ -48,8 +51,8 @@ AGAIN = "↺"
 
 
 class Corner(NamedTuple):
-    """The state of a step in the corner of its box, short enough for the reserved space: ``▶
-    812/1,000``."""
+    """The state of a step in the corner of its box, short enough for the reserved space: ``812/1,000
+    ▶8``."""
 
     words: str
     look: State
@@ -256,27 +259,33 @@ def corner_of(row: Row, tally: Tally | None) -> Corner:
     if tally is not None and row.state != "pending":
         total = tally.total or 1
         share = (tally.ok / total, tally.failed / total)
-        return Corner(f"{look.mark} {_corner_counts(tally, tally.total)}", look, share)
+        return Corner(_corner_counts(look, tally, f"/{_short(tally.total)}"), look, share)
     if row.many and row.started:
-        # A call that waits for an answer has failed so far.
-        counts = _corner_counts(_tally(0, (row.timed,)), row.total, names_failed=not row.asks)
-        return Corner(f"{look.mark} {counts}{again}", look)
+        total = f"/{_short(row.total)}" if row.total is not None else ""
+        times = _times(row)._replace(total=row.total or 0)
+        return Corner(f"{_corner_counts(look, times, total)}{again}", look)
     if row.times > 1:
-        return Corner(f"{look.mark} {_short(row.times)}×{again}", look)
+        return Corner(f"{_corner_counts(look, _times(row), '×')}{again}", look)
     return Corner(f"{look.mark} {_short_word(look)}{again}", look)
 
 
-def _corner_counts(tally: Tally, total: int | None, names_failed: bool = True) -> str:
-    """`Tally.brief` for a corner: ``60/60 ✗3``, and where that is too long ``400 ✗12`` if some have
-    failed, else ``812/1,000``. ``total``: None if it is not known."""
+def _corner_counts(look: State, tally: Tally, total: str) -> str:
+    """The counts of a step in its corner, as `Tally.brief`, with the sign of its state: ``✓ 60/60``,
+    ``9/40 ✗2 ▶3``, ``9/40 ■31``. Where they are too long, some that failed say more than of how many:
+    ``400 ✗12 ▶8``. ``total``: the text after the number of those that have ended."""
+    failed = STATES["failed"].mark
     ended = _short(tally.ended)
-    of_all = f"/{_short(total)}" if total is not None else ""
-    lost = (
-        f" {STATES['failed'].mark}{_short(tally.failed)}" if tally.failed and names_failed else ""
-    )
-    if len(ended + of_all + lost) <= LONGEST_COUNTS:
-        return ended + of_all + lost
-    return ended + (lost or of_all)
+    lost = f" {failed}{_short(tally.failed)}" if tally.failed else ""
+    if look.mark in AS_WHOLE:
+        if len(ended + total + lost) > LONGEST_COUNTS - 2:
+            total = "" if lost or tally.ended == tally.total else total
+        return f"{look.mark} {ended}{total}{lost}"
+    own = {failed: tally.failed, "▶": tally.running, "■": tally.cancelled, "?": tally.waiting}
+    sign = f" {look.mark}{_short(own[look.mark]) if own.get(look.mark) else ''}"
+    lost = lost if look.mark != failed else ""
+    brief = ended if tally.failed else f"{ended}{total}"
+    texts = (f"{ended}{total}{lost}{sign}", f"{brief}{lost}{sign}")
+    return next((text for text in texts if len(text) <= LONGEST_COUNTS), f"{brief}{lost} {look.mark}")
 
 
 def _short_word(look: State) -> str:
@@ -295,10 +304,17 @@ def tool_corners(progress: Progress) -> Mapping[str, Corner]:
 
 
 def tool_corner(row: Row, tool: str) -> Corner:
-    """The corner of one tool of a session: ``✓ ok``, ``! 3×``. ``row``: the row of all tool calls."""
+    """The corner of one tool of a session: ``✓ ok``, ``2× ▶1``. ``row``: the row of all tool calls."""
     look = state(tool_look(row, tool))
-    calls, _ = row.turns.tools.get(tool, (0, 0)) if row.turns is not None else (0, 0)
-    return Corner(f"{look.mark} {f'{calls:,}×' if calls > 1 else _short_word(look)}", look)
+    turns = row.turns
+    calls, failed = turns.tools.get(tool, (0, 0)) if turns is not None else (0, 0)
+    if turns is None or calls <= 1:
+        return Corner(f"{look.mark} {_short_word(look)}", look)
+    running = turns.open.get(tool, 0)
+    # The box of a tool has the failures that its model handled in its state alone, as a step that was tried again.
+    shown = failed if look.mark == STATES["failed"].mark else 0
+    tally = Tally(calls, calls - shown - running, shown, running, 0)
+    return Corner(_corner_counts(look, tally, "×"), look)
 
 
 def tool_look(row: Row, tool: str) -> str:
@@ -383,7 +399,7 @@ def brief_times(row: Row) -> str:
         return _tool_tally(turns).ended_of()
     if row.times <= 1 or row.asks or turns is not None:
         return count_words(row)
-    return _tally(0, (row.timed,)).ended_of()
+    return _times(row).ended_of()
 
 
 def reports(row: Row) -> list[Progressed]:
@@ -486,6 +502,14 @@ def _tally(total: int, parts: tuple[Row, ...]) -> Tally:
         running=sum(row.running for row in parts),
         cancelled=sum(row.cancelled for row in parts),
     )
+
+
+def _times(row: Row) -> Tally:
+    """How often a row ran. A call that waits for an answer has failed so far, and has not ended."""
+    tally = _tally(0, (row.timed,))
+    if row.asks and not row.running:
+        return tally._replace(failed=0, waiting=tally.failed)
+    return tally._replace(failed=0) if row.asks else tally
 
 
 def _short(count: int) -> str:

@@ -197,9 +197,7 @@ class _Builder:
             output=output,
             case=case,
             many=many,
-            opens=id in self.folded
-            or path in self.called
-            or (isinstance(named, Invoke) and named.kind == "flow"),
+            opens=path in self.called or (isinstance(named, Invoke) and named.kind == "flow"),
             tooltip=self.tooltip(step, shown),
             step=step,
         )
