@@ -72,6 +72,7 @@ class Diagram:
         self.progress = progress
         self._direction = direction
         called = called_flows(flow, callees or {}, MOST_OPENED)
+        self._answering = called.answering
         self._scene = scene(
             flow, (), called.closed, called.opened, called.offered, called.answering
         )
@@ -103,7 +104,7 @@ class Diagram:
 
     def outline(self) -> str:
         """The flow as indented text."""
-        return outline(self.flow, self.progress)
+        return outline(self.flow, self.progress, self._answering)
 
     def html(self) -> str:
         """A figure that a saved and an untrusted notebook keep: the SVG in an <img>, with tooltips
@@ -186,7 +187,7 @@ class Diagram:
             placed = self._placed
         except NoPicture as error:
             reason = error.diagnostic.message
-            inside = outline_html(self.flow, self.progress)
+            inside = outline_html(self.flow, self.progress, self._answering)
             page = f"{inside}<p><em>{html(reason)}</em></p>"
             return {"text/html": untypeset(page), "text/plain": f"{outlined}\n({reason})"}
         states_now = self._states()

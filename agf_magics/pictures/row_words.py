@@ -65,7 +65,7 @@ def shown_name(row: Row) -> str:
     model did: ``request 1 · lookup_order · lookup_customer ✗ · request 2``."""
     turns = turns_of(row)
     if turns is None:
-        return row.name
+        return _answered(row, row.name)
     if not row.is_request and turns.is_one:  # the row of the requests has the tools
         return _tool_calls(turns)
     if not row.is_request:
@@ -112,8 +112,14 @@ def does(row: Row) -> str:
     if turns is not None and not row.is_request:
         return "" if turns.is_one else "tools"
     label = (callee_name(row.step) if isinstance(row.step, Invoke) else "") or row.label
+    label = _answered(row, label)
     label = "" if label == row.name else label
     return label if row.word == row.name and label else f"{row.word} {label}".rstrip()
+
+
+def _answered(row: Row, text: str) -> str:
+    """``text``; if it is the model that the step names, the model that answers in its place."""
+    return row.models[1] if row.models is not None and text == row.models[0] else text
 
 
 def listed(progress: Progress) -> list[Row]:
@@ -261,9 +267,9 @@ def corner_of(row: Row, tally: Tally | None) -> Corner:
         share = (tally.ok / total, tally.failed / total)
         return Corner(_corner_counts(look, tally, f"/{_short(tally.total)}"), look, share)
     if row.many and row.started:
-        total = f"/{_short(row.total)}" if row.total is not None else ""
+        of_all = f"/{_short(row.total)}" if row.total is not None else ""
         times = _times(row)._replace(total=row.total or 0)
-        return Corner(f"{_corner_counts(look, times, total)}{again}", look)
+        return Corner(f"{_corner_counts(look, times, of_all)}{again}", look)
     if row.times > 1:
         return Corner(f"{_corner_counts(look, _times(row), '×')}{again}", look)
     return Corner(f"{look.mark} {_short_word(look)}{again}", look)
