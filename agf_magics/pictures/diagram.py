@@ -14,6 +14,7 @@ from ..flow.flow import Flow
 from ..flow.progress.progress import Progress
 from ..text.diagnostics import refused
 from ..text.replaced_file import NOT_WRITTEN, replaced_file
+from .corners import corner_of, numbers_of, taken_edges, tool_corners
 from .layout.arrange import MOST_BOXES, Arranged, Direction, arrange
 from .layout.dot import graph_text
 from .layout.export import export
@@ -22,7 +23,7 @@ from .layout.svg import States, described, margin, paint, tooltip
 from .mermaid import mermaid
 from .outline import outline, outline_html
 from .plain import html, lines_html, not_saved, untypeset
-from .row_words import corner_of, numbers_of, taken_edges, tallies, tool_corners
+from .row_words import tallies
 from .scene.builder import scene
 from .scene.called_flows import called_flows
 from .scene.scene import Frame, Scene, way

@@ -17,8 +17,9 @@ from ..flow.steps import Branches, Choose, Repeat, Sequence, children, every
 from ..text.columns import cells
 from . import theme as look
 from .amounts import counted
+from .corners import numbers_of, taken_edges
 from .plain import html, line, lines_html, padded
-from .row_words import count_words, numbers_of, state_words, taken_edges, tallies
+from .row_words import count_words, state_words, tallies
 from .scene.cycles import condition_of
 from .scene.data_flow import DataFlow
 from .scene.step_text import answered, how

@@ -16,6 +16,7 @@ from agf_magics.flow.progress.events import Progressed
 from agf_magics.flow.progress.progress import Progress
 from agf_magics.flow.progress.rows import Arriving, Row
 from agf_magics.flow.progress.usage import one_reply
+from agf_magics.pictures.corners import corner_of, numbers_of, taken_edges
 from agf_magics.pictures.pages.parts import headline
 from agf_magics.pictures.pages.updates import Updates, describe_tree
 from agf_magics.pictures.pages.wire import UpdateRow
@@ -23,19 +24,16 @@ from agf_magics.pictures.row_words import (
     activity,
     brief_name,
     brief_times,
-    corner_of,
     count_words,
     does,
     listed,
     never_ran,
-    numbers_of,
     pace,
     share_of,
     shown_name,
     spent,
     state_words,
     tails,
-    taken_edges,
     tally_of,
 )
 from agf_magics.pictures.scene.builder import scene

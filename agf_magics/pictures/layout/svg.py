@@ -12,8 +12,8 @@ from math import hypot
 from typing import NamedTuple
 
 from .. import theme as look
+from ..corners import Corner, count_of, is_counted
 from ..plain import html, line
-from ..row_words import Corner, count_of, is_counted
 from ..scene.boxes import (
     GAP,
     GLYPH,

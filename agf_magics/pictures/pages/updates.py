@@ -17,28 +17,23 @@ from ...flow.question_text import long_arguments, question_digest
 from ...flow.session_tools import drawn_tools, tool_id
 from .. import row_words, theme
 from ..call_words import call_words
+from ..corners import Corner, corner_of, numbers_of, taken_edges, tool_corner, tool_look
 from ..plain import line
 from ..row_words import (
-    Corner,
     activity,
     brief_name,
     brief_times,
-    corner_of,
     count_words,
     does,
     is_over,
     never_ran,
-    numbers_of,
     pace,
     share_of,
     shown_name,
     spent,
     state_words,
     tails,
-    taken_edges,
     tallies,
-    tool_corner,
-    tool_look,
     turns_of,
 )
 from ..tally import Tally
