@@ -51,8 +51,10 @@ def shown_name(row: Row) -> str:
         return _tool_calls(turns)
     if not row.is_request:
         return _tool_turns(turns)
-    if row.many:
-        return counted(turns.requests, "request")
+    if row.many:  # those that have a reply, as the header counts them
+        others = ((max(0, row.failed - row.retried), "failed"), (row.running, "running"))
+        more = "".join(f" · {count:,} {word}" for count, word in others if count)
+        return f"{counted(row.finished, 'request')}{more}"
     listed = [*turns]
     more = ["…"] if len(listed) > MOST_TURNS else []
     return " · ".join([*more, *map(_turn_words, listed[-MOST_TURNS:])])

@@ -12,13 +12,14 @@ from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCall
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 import agf_magics as agf
-from agf_magics.flow.progress.events import Progressed
+from agf_magics.flow.progress.events import Progressed, TokensUsed
 from agf_magics.flow.progress.progress import Progress
 from agf_magics.flow.progress.rows import Arriving, Row
 from agf_magics.flow.progress.usage import one_reply
+from agf_magics.lifecycle.run_internals import linked_flow
 from agf_magics.pictures.corners import corner_of, numbers_of, taken_edges
 from agf_magics.pictures.pages.parts import headline
-from agf_magics.pictures.pages.updates import Updates, describe_tree
+from agf_magics.pictures.pages.updates import MADE_AGAIN, Updates, describe_tree
 from agf_magics.pictures.pages.wire import UpdateRow
 from agf_magics.pictures.row_words import (
     activity,
@@ -700,6 +701,43 @@ def test_the_sessions_of_elements_are_counted(registry: agf.Registry) -> None:
         ("lookup_order ×2 · lookup_customer ×2 ✗2", "tools", ""),
     ]
     assert [spent(row)[0].partition(" ")[2] for row in rows if spent(row)] == ["tokens"]
+
+
+def test_header_and_row_have_one_number_of_requests_at_each_moment(registry: agf.Registry) -> None:
+    events = list[Any]()
+    run = agf.run(SESSIONS, registry=registry, on_event=events.append)
+    progress = Progress(run.flow, linked_flow(run).callees)
+    names = set[str]()
+    for event in events:
+        progress.apply(event)
+        (row,) = (row for row in progress.rows.values() if row.is_request and row.turns is not None)
+        if row.started and not isinstance(event, TokensUsed):  # the end of its request follows
+            names.add(name := shown_name(row))
+            assert int(name.split()[0]) == progress.usage.requests, name
+    assert {name for name in names if "running" in name}
+    assert "4 requests" in names
+
+
+def test_a_call_whose_time_is_that_of_two_attempts_says_so() -> None:
+    registry, works = agf.Registry(), list[bool]()
+
+    @agf.tool(registry=registry)
+    def early() -> int:
+        return 1
+
+    @agf.tool(registry=registry)
+    def fragile() -> int:
+        if not works:
+            raise ValueError("down")
+        return 1
+
+    text = "pipeline: again\nsteps: [{tool: {name: early}}, {tool: {name: fragile}}, {tool: {name: early}}]"
+    run = agf.run(text, registry=registry, raises=False)
+    works.append(True)
+    resumed = agf.resume(run.run_id, registry=registry)
+    rows = [UpdateRow(*row) for row in Updates(resumed.progress).complete(0.0)["rows"]]
+    assert [row.counted for row in rows] == ["", MADE_AGAIN, ""]
+    assert [row.brief for row in rows] == [None] * 3
 
 
 @pytest.mark.parametrize(
