@@ -53,8 +53,8 @@ def shown_name(row: Row) -> str:
         return _tool_turns(turns)
     if row.many:  # those that have a reply, as the header counts them
         others = ((max(0, row.failed - row.retried), "failed"), (row.running, "running"))
-        more = "".join(f" · {count:,} {word}" for count, word in others if count)
-        return f"{counted(row.finished, 'request')}{more}"
+        beside = "".join(f" · {count:,} {word}" for count, word in others if count)
+        return f"{counted(row.finished, 'request')}{beside}"
     listed = [*turns]
     more = ["…"] if len(listed) > MOST_TURNS else []
     return " · ".join([*more, *map(_turn_words, listed[-MOST_TURNS:])])
