@@ -55,6 +55,18 @@ def tool_id(call: str, tool: str) -> str:
     return f"{call}[{tool}]"
 
 
+def answering(step: Step, callees: Mapping[str, Any]) -> tuple[str, str] | None:
+    """The model that a request or a session names, and the one that answers in its place; None if no
+    other one does. ``callees``: `Linked.callees`."""
+    asked = session_calls(step)[0] if isinstance(step, Repeat) and step.session else step
+    if not isinstance(asked, Invoke) or asked.kind != "model":
+        return None
+    answers: tuple[str, Any] | None = getattr(callees.get(asked.id), "answers", None)
+    if answers is None or asked.name.text in ("", answers[0]):
+        return None
+    return asked.name.text, answers[0]
+
+
 def asks_words(step: Step, callee: Any, in_session: bool) -> str:
     """``asks reviewer, tools: fetch, price, attach: 2 files``, without the tools if all may be used,
     without the name if it is the label. ``in_session``: the agent's row lists the tools."""
@@ -63,6 +75,7 @@ def asks_words(step: Step, callee: Any, in_session: bool) -> str:
     if answers is None or not isinstance(step, Invoke):
         return ""
     who, tools = answers
+    named_model = step.name.text if step.kind == "model" else ""
     allowed = None if step.tools is None else [name.text for name in step.tools]
     if tools is None:
         named = allowed
@@ -71,6 +84,8 @@ def asks_words(step: Step, callee: Any, in_session: bool) -> str:
     else:
         named = [name for name in tools if name in allowed]
     parts = [] if who == step.label else [f"asks {who}"]
+    if parts and named_model and not step.title:  # the label of the row is who answers
+        parts = [f"instead of {named_model}"]
     if named is not None and not in_session:
         more = f" and {len(named) - MOST_TOOLS} more" if len(named) > MOST_TOOLS else ""
         parts.append(f"tools: {', '.join(named[:MOST_TOOLS])}{more}" if named else "no tools")

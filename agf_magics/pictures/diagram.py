@@ -14,6 +14,7 @@ from ..flow.flow import Flow
 from ..flow.progress.progress import Progress
 from ..text.diagnostics import refused
 from ..text.replaced_file import NOT_WRITTEN, replaced_file
+from .corners import corner_of, numbers_of, taken_edges, tool_corners
 from .layout.arrange import MOST_BOXES, Arranged, Direction, arrange
 from .layout.dot import graph_text
 from .layout.export import export
@@ -22,7 +23,7 @@ from .layout.svg import States, described, margin, paint, tooltip
 from .mermaid import mermaid
 from .outline import outline, outline_html
 from .plain import html, lines_html, not_saved, untypeset
-from .row_words import corner_of, numbers_of, taken_edges, tallies, tool_corners
+from .row_words import tallies
 from .scene.builder import scene
 from .scene.called_flows import called_flows
 from .scene.scene import Frame, Scene, way
@@ -72,6 +73,7 @@ class Diagram:
         self.progress = progress
         self._direction = direction
         called = called_flows(flow, callees or {}, MOST_OPENED)
+        self._answering = called.answering
         self._scene = scene(
             flow, (), called.closed, called.opened, called.offered, called.answering
         )
@@ -103,7 +105,7 @@ class Diagram:
 
     def outline(self) -> str:
         """The flow as indented text."""
-        return outline(self.flow, self.progress)
+        return outline(self.flow, self.progress, self._answering)
 
     def html(self) -> str:
         """A figure that a saved and an untrusted notebook keep: the SVG in an <img>, with tooltips
@@ -186,7 +188,7 @@ class Diagram:
             placed = self._placed
         except NoPicture as error:
             reason = error.diagnostic.message
-            inside = outline_html(self.flow, self.progress)
+            inside = outline_html(self.flow, self.progress, self._answering)
             page = f"{inside}<p><em>{html(reason)}</em></p>"
             return {"text/html": untypeset(page), "text/plain": f"{outlined}\n({reason})"}
         states_now = self._states()

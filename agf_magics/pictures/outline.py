@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import filterfalse
+from types import MappingProxyType
 
 from ..flow.flow import Flow, outermost
 from ..flow.graph_steps import END, Dag, Walk
@@ -16,11 +17,12 @@ from ..flow.steps import Branches, Choose, Repeat, Sequence, children, every
 from ..text.columns import cells
 from . import theme as look
 from .amounts import counted
+from .corners import numbers_of, taken_edges
 from .plain import html, line, lines_html, padded
-from .row_words import count_words, numbers_of, state_words, taken_edges, tallies
+from .row_words import count_words, state_words, tallies
 from .scene.cycles import condition_of
 from .scene.data_flow import DataFlow
-from .scene.step_text import how
+from .scene.step_text import answered, how
 from .tally import Tally
 
 _MOST_OPEN = 30
@@ -33,16 +35,24 @@ _MOST_LINES = 3_000
 """The most lines of an outline as HTML."""
 
 
-def outline(flow: Flow, progress: Progress | None = None) -> str:
+def outline(
+    flow: Flow,
+    progress: Progress | None = None,
+    answering: Mapping[str, str] = MappingProxyType({}),
+) -> str:
     """A line for each step: kind and label, reads and writes, id, and its state in a run; then a
-    graph's edges."""
-    return "\n".join(text for _, text in _lines(flow, progress))
+    graph's edges. ``answering``: `called_flows.Called.answering`."""
+    return "\n".join(text for _, text in _lines(flow, progress, answering))
 
 
-def outline_html(flow: Flow, progress: Progress | None = None) -> str:
+def outline_html(
+    flow: Flow,
+    progress: Progress | None = None,
+    answering: Mapping[str, str] = MappingProxyType({}),
+) -> str:
     """The outline as HTML. In a long one the steps inside a step, and `_GROUP` steps in a row, are
     folded."""
-    (_, head), *lines = _lines(flow, progress)
+    (_, head), *lines = _lines(flow, progress, answering)
     shown = lines[:_MOST_LINES]
     more = len(lines) - len(shown)
     rest = (
@@ -86,7 +96,9 @@ def _pre(lines: Iterable[tuple[int, str]]) -> str:
     return lines_html(html(text), "margin:0;white-space:pre-wrap")
 
 
-def _lines(flow: Flow, progress: Progress | None) -> list[tuple[int, str]]:
+def _lines(
+    flow: Flow, progress: Progress | None, answering: Mapping[str, str]
+) -> list[tuple[int, str]]:
     """The lines of the outline with their depths; the first one is the name."""
     shown = outermost(flow)
     steps = [part for step in shown for part in _with_roles(step, _whole(flow), 1)]
@@ -95,7 +107,7 @@ def _lines(flow: Flow, progress: Progress | None) -> list[tuple[int, str]]:
     tallied = tallies(progress) if progress else {}
     rows = []
     for depth, role, step in steps:
-        name = line(step.title or step.label, 60)
+        name = line(answered(step, step.title or step.label, answering), 60)
         title = f"{role}{look.kind(step.word).glyph} {line(step.word, 24)} {name}".rstrip()
         text = "  " * depth + " · ".join(filter(None, (title, how(step))))
         rows.append((text, _flows(step, data), line(step.id, 120), _state(step, progress, tallied)))

@@ -10,18 +10,15 @@ from typing import NamedTuple
 
 from ..flow.progress.events import Progressed
 from ..flow.progress.progress import Progress
-from ..flow.progress.rows import Key, Row, key_of
+from ..flow.progress.rows import Key, Row
 from ..flow.progress.turns import Turn, Turns
-from ..flow.session_tools import tool_id
 from ..flow.step_names import callee_name, only_call
 from ..flow.steps import Each, Fold, Invoke
 from .amounts import cost_words, counted, duration
 from .plain import line, plain
 from .tally import Tally
-from .theme import STATES, State, state
+from .theme import STATES, state
 
-MOST_NUMBERS = 4
-"""Rounds of an edge whose numbers are written; of more rounds the count follows."""
 MOST_TURNS = 8
 """The most turns of a model's session in the name of its row: the last turns."""
 
@@ -38,23 +35,10 @@ SOON = 0.5
 MARKED = {"printed": "prints: ", "thinking": "thinking: ", "call": "calls "}
 """The words before a tail, by what it is the end of; the text of a reply has none."""
 
-LONGEST_COUNTS = 9
-"""The most characters of the counts in the corner of a box: with the mark as long as ``▶ cancelled``."""
-
 FEW_TOOLS = 3
 """Tools of a session up to which each is named with its calls."""
 AGAIN = "↺"
 """Marks results that are reused from another run, or from an earlier session of this run."""
-
-
-class Corner(NamedTuple):
-    """The state of a step in the corner of its box, short enough for the reserved space: ``▶
-    812/1,000``."""
-
-    words: str
-    look: State
-    shares: tuple[float, float] | None = None
-    """The shares of the elements of a fan-out that are ok and that failed."""
 
 
 def shown_name(row: Row) -> str:
@@ -62,13 +46,15 @@ def shown_name(row: Row) -> str:
     model did: ``request 1 · lookup_order · lookup_customer ✗ · request 2``."""
     turns = turns_of(row)
     if turns is None:
-        return row.name
+        return _answered(row, row.name)
     if not row.is_request and turns.is_one:  # the row of the requests has the tools
         return _tool_calls(turns)
     if not row.is_request:
         return _tool_turns(turns)
-    if row.many:
-        return counted(turns.requests, "request")
+    if row.many:  # those that have a reply, as the header counts them
+        others = ((max(0, row.failed - row.retried), "failed"), (row.running, "running"))
+        beside = "".join(f" · {count:,} {word}" for count, word in others if count)
+        return f"{counted(row.finished, 'request')}{beside}"
     listed = [*turns]
     more = ["…"] if len(listed) > MOST_TURNS else []
     return " · ".join([*more, *map(_turn_words, listed[-MOST_TURNS:])])
@@ -109,8 +95,14 @@ def does(row: Row) -> str:
     if turns is not None and not row.is_request:
         return "" if turns.is_one else "tools"
     label = (callee_name(row.step) if isinstance(row.step, Invoke) else "") or row.label
+    label = _answered(row, label)
     label = "" if label == row.name else label
     return label if row.word == row.name and label else f"{row.word} {label}".rstrip()
+
+
+def _answered(row: Row, text: str) -> str:
+    """``text``; if it is the model that the step names, the model that answers in its place."""
+    return row.models[1] if row.models is not None and text == row.models[0] else text
 
 
 def listed(progress: Progress) -> list[Row]:
@@ -249,109 +241,6 @@ def _tool_tally(turns: Turns) -> Tally:
     return Tally(calls, calls - failed - running, failed, running, 0)
 
 
-def corner_of(row: Row, tally: Tally | None) -> Corner:
-    """The corner of the box of a row."""
-    look = state(row.look)
-    again = f" {AGAIN}" if row.earlier else ""
-    if tally is not None and row.state != "pending":
-        total = tally.total or 1
-        share = (tally.ok / total, tally.failed / total)
-        return Corner(f"{look.mark} {_corner_counts(tally, tally.total)}", look, share)
-    if row.many and row.started:
-        # A call that waits for an answer has failed so far.
-        counts = _corner_counts(_tally(0, (row.timed,)), row.total, names_failed=not row.asks)
-        return Corner(f"{look.mark} {counts}{again}", look)
-    if row.times > 1:
-        return Corner(f"{look.mark} {_short(row.times)}×{again}", look)
-    return Corner(f"{look.mark} {_short_word(look)}{again}", look)
-
-
-def _corner_counts(tally: Tally, total: int | None, names_failed: bool = True) -> str:
-    """`Tally.brief` for a corner: ``60/60 ✗3``, and where that is too long ``400 ✗12`` if some have
-    failed, else ``812/1,000``. ``total``: None if it is not known."""
-    ended = _short(tally.ended)
-    of_all = f"/{_short(total)}" if total is not None else ""
-    lost = (
-        f" {STATES['failed'].mark}{_short(tally.failed)}" if tally.failed and names_failed else ""
-    )
-    if len(ended + of_all + lost) <= LONGEST_COUNTS:
-        return ended + of_all + lost
-    return ended + (lost or of_all)
-
-
-def _short_word(look: State) -> str:
-    """What became of a step in one word: ``handled`` for ``failed, handled``."""
-    return look.word.split(", ")[-1].split(" ")[0]
-
-
-def tool_corners(progress: Progress) -> Mapping[str, Corner]:
-    """The corners of the tools that models have called, by the ids of the tools."""
-    return {
-        tool_id(row.id, tool): tool_corner(row, tool)
-        for row in list(progress.rows.values())
-        if (turns := turns_of(row)) is not None and not row.is_request
-        for tool in list(turns.tools)
-    }
-
-
-def tool_corner(row: Row, tool: str) -> Corner:
-    """The corner of one tool of a session: ``✓ ok``, ``! 3×``. ``row``: the row of all tool calls."""
-    look = state(tool_look(row, tool))
-    calls, _ = row.turns.tools.get(tool, (0, 0)) if row.turns is not None else (0, 0)
-    return Corner(f"{look.mark} {f'{calls:,}×' if calls > 1 else _short_word(look)}", look)
-
-
-def tool_look(row: Row, tool: str) -> str:
-    """The state of one tool of a session. Calls without an outcome have the state of all calls. A call
-    that failed was handled: the model got the error."""
-    turns = row.turns
-    if turns is None or tool not in turns.tools:
-        return "pending"
-    _, failed = turns.tools[tool]
-    if turns.open.get(tool) and row.state in ("running", "waiting", "cancelled", "left"):
-        return row.state
-    if not failed:
-        return "ok"
-    return "failed" if row.state == "failed" else "kept"
-
-
-def taken_edges(progress: Progress) -> Mapping[tuple[str, str, str], list[int]]:
-    """The edges that graphs which run once have taken. The key is the id of the graph's row, the source
-    and the target; the value has the numbers of the rounds. An edge from START has the number 1."""
-    numbers: dict[tuple[str, str, str], list[int]] = {}
-    for path_and_round, source, target in list(progress.taken_edges):
-        *path, rounds = path_and_round
-        key = key_of(tuple(path))
-        if len(key) == len(path) and isinstance(rounds, int):
-            numbers.setdefault(("/".join(key), source, target), []).append(rounds + 1)
-    return numbers
-
-
-def numbers_of(numbers: list[int]) -> Corner:
-    """The label of an edge that was taken: ``1, 4``."""
-    words = ", ".join(f"{number:,}" for number in numbers[:MOST_NUMBERS])
-    if len(numbers) > MOST_NUMBERS:
-        words += f", … {len(numbers):,}×"
-    return Corner(words, state("taken"))
-
-
-def is_counted(numbers: str) -> bool:
-    """Whether the label of an edge has only its first rounds."""
-    return numbers.endswith("×")
-
-
-def count_of(numbers: str) -> str:
-    """How often an edge was taken, from its label.
-
-    >>> count_of("1, 4"), count_of("1, 2, 3, 4, … 12×"), count_of("7")
-    ('2×', '12×', '1×')
-    """
-    *others, last = numbers.split(", ")
-    if is_counted(last):
-        return last.removeprefix("… ")
-    return f"{len(others) + 1}×"
-
-
 def count_words(row: Row) -> str:
     """How often a row ran: ``812 ok, 3 failed, 8 running``, or why it was skipped. Empty for a row
     that ran once, and for the row of a session, whose name has the counts."""
@@ -383,7 +272,7 @@ def brief_times(row: Row) -> str:
         return _tool_tally(turns).ended_of()
     if row.times <= 1 or row.asks or turns is not None:
         return count_words(row)
-    return _tally(0, (row.timed,)).ended_of()
+    return times_of(row).ended_of()
 
 
 def reports(row: Row) -> list[Progressed]:
@@ -488,9 +377,17 @@ def _tally(total: int, parts: tuple[Row, ...]) -> Tally:
     )
 
 
-def _short(count: int) -> str:
+def times_of(row: Row) -> Tally:
+    """How often a row ran. A call that waits for an answer has failed so far, and has not ended."""
+    tally = _tally(0, (row.timed,))
+    if row.asks and not row.running:
+        return tally._replace(failed=0, waiting=tally.failed)
+    return tally._replace(failed=0) if row.asks else tally
+
+
+def short(count: int) -> str:
     """
-    >>> [_short(n) for n in (812, 1000, 12_345, 3_400_000)]
+    >>> [short(n) for n in (812, 1000, 12_345, 3_400_000)]
     ['812', '1,000', '12k', '3.4M']
     """
     if count < 10_000:

@@ -15,6 +15,8 @@ class Tally(NamedTuple):
     failed: int
     running: int
     cancelled: int
+    waiting: int = 0
+    """Elements that wait for the answer of a person; they do not run."""
 
     @property
     def ended(self) -> int:

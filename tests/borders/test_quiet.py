@@ -275,7 +275,10 @@ pipeline: noted
 steps:
 - tool: {{name: file__read, args: {{path: a}}, output: pear}}
 - tool: {{name: file__read, args: {{path: b}}, output: fig}}
-- transform: {{value: '1'}}"""
+- parallel:
+    branches: {{a: {{transform: {{value: '1', output: lost}}}}, b: {{transform: {{value: '2'}}}}}}
+    on_error: abort
+    collect: {{transform: {{value: pipe}}}}"""
 
 
 def test_several_notes_are_one_folded_output_and_never_refuse(shell: Shell) -> None:
@@ -284,6 +287,20 @@ def test_several_notes_are_one_folded_output_and_never_refuse(shell: Shell) -> N
     assert "note:" not in result.out
     (output,) = [data for data in result.outputs if "notes" in str(data)]
     assert "<summary>2 notes</summary>" in output["text/html"]
-    assert output["text/plain"].startswith("2 notes: no step reads 'pear'")
+    assert output["text/plain"].startswith("2 notes: no step reads 'pear' and 'fig'; they are only results of the run")
     assert "fig" in output["text/html"]
-    assert "'fig'" in output["text/plain"]
+
+
+@pytest.mark.parametrize(
+    ("count", "said"),
+    [
+        (1, "'a0'; it is only a result"),
+        (2, "'a0' and 'a1'; they are only results"),
+        (3, "'a0', 'a1' and 'a2'; they are only results"),
+        (20, "'a0', 'a1', 'a2' and 17 more; they are only results"),
+    ],
+)
+def test_values_that_no_step_reads_are_one_note(count: int, said: str, shell: Shell) -> None:
+    steps = "".join(f"- transform: {{value: '1', output: a{number}}}\n" for number in range(count))
+    result = shell.good(f"%%pipeline\npipeline: unread\nsteps:\n{steps}- transform: {{value: '2'}}")
+    assert "".join(result.out.split()).count("".join(f"note: no step reads {said}".split())) == 1, result.out

@@ -93,7 +93,7 @@ def test_a_group_of_a_long_chain_is_unfolded_where_it_is(opened: Open) -> None:
     picture = picture_of(page, 1)
     boxes = picture.locator("g.box")
     assert boxes.count() == 21, "the input and twenty groups"
-    failed, name = boxes.filter(has_text="✗ 4/10"), "steps[120] … steps[129]"
+    failed, name = boxes.filter(has_text="4/10 ✗1"), "steps[120] … steps[129]"
     assert failed.get_attribute("data-step") == name
     assert boxes.filter(has_text="✓ 10/10").count() == 12
     assert page.explorer(1).locator(".panel h3").inner_text() == "x124", "the step that failed is selected"

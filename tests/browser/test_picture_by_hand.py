@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
 import pytest
 
+import agf_magics
 from tests.browser.harness import EXPLORERS, Open
 from tests.browser.test_folding import FOCUSED, picture_of
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 pytestmark = pytest.mark.browser
 
@@ -88,3 +96,62 @@ def test_each_box_has_the_focus_by_keys_and_enter_leads_to_its_details(opened: O
     page.press("Enter")
     page.wait(f"{EXPLORERS}[0].activeElement?.classList.contains('panel')")
     assert page.errors == []
+
+
+BOXES = """%%pipeline --run
+pipeline: boxes
+steps:
+- tool: {name: write, args: {text: "<b>fig</b>", tries: 1}, output: first}
+- tool: {name: fails, output: second}"""
+FAILS = """@agf.tool
+def fails() -> int:
+    raise RuntimeError("it is <i>down</i>\\nand more")"""
+
+
+def test_a_box_tells_its_state_its_time_and_its_result_or_error_to_pointer_and_keys(opened: Open) -> None:
+    page = opened(SETUP, FAILS, BOXES)
+    page.run_all()
+    picture = picture_of(page, 2)
+    first, second = (picture.locator(f"g.box[data-step='steps[{number}]']") for number in (0, 1))
+    first.hover()
+    page.wait(f"{EXPLORERS}[0].querySelector('g.box title').textContent.includes('→')")
+    told = first.locator("title").first.text_content() or ""
+    assert re.match(r'✓ ok · (< 1|\d+) ms\n→ text: "<b>fig</b>!", tries: 2\n\nsteps\[0\]: tool first\n', told), told
+    assert first.locator("b").count() == 0
+    first.focus()
+    page.press("ArrowDown", "ArrowRight")  # the picture has either direction
+    page.wait(f"{EXPLORERS}[0].activeElement?.ariaLabel?.includes('it is')")
+    label = second.get_attribute("aria-label") or ""
+    assert re.search(r", ✗ failed · (< 1|\d+) ms, ✗ RuntimeError: it is <i>down</i>$", label), label
+    assert page.errors == []
+
+
+COUNTS = "7 ok, 2 failed, 3 running of 40 · 15/s, 2.1 s left"
+BRIEF = "9/40 ✗2 ▶3 · 15/s, 2.1 s left"
+PAGE = "3 of 10 · page 3 of the report on figs"
+FITTED: list[tuple[list[str | None], int, int, list[str]]] = [
+    # texts of which the first that has room is shown, the letters of a line, the lines, and what is shown
+    (["2 ok, 1 running", "2 ▶1"], 20, 1, ["2 ok, 1 running"]),
+    (["2 ok, 1 running", "2 ▶1"], 13, 2, ["2 ok,", "1 running"]),
+    (["2 ok, 1 running", "2 ▶1"], 13, 1, ["2 ▶1"]),
+    ([COUNTS, BRIEF], 60, 1, [COUNTS]),
+    ([COUNTS, BRIEF], 30, 1, [BRIEF]),
+    ([COUNTS, BRIEF], 16, 1, ["9/40 ✗2 ▶3 …"]),
+    ([PAGE, None], 18, 1, ["3 of 10 · page 3 …"]),
+    ([PAGE, None], 18, 2, ["3 of 10 · page 3", "of the report on …"]),
+    ([PAGE, None], 13, 1, ["3 of 10 …"]),
+    (["a_name_longer_than_its_box", None], 13, 1, ["a_name_longe…"]),
+    (["", None], 13, 1, []),
+    (["no line below the name"], 13, 0, []),
+]
+
+
+def test_what_a_box_says_while_it_runs_is_cut_between_counts_and_words(browser: Browser) -> None:
+    script = (Path(agf_magics.__file__).parent / "notebook" / "browser" / "picture.js").read_text(encoding="utf-8")
+    function = re.search(r"^function fitted.*?^}", script, re.DOTALL | re.MULTILINE)
+    assert function
+    page = browser.new_page()
+    ask = "([texts, letters, lines]) => fitted(texts, { letters, tails: Array(lines) })"
+    shown = [page.evaluate(f"given => {{ {function[0]}; return ({ask})(given); }}", case[:3]) for case in FITTED]
+    page.close()
+    assert shown == [case[3] for case in FITTED]

@@ -102,6 +102,40 @@ def test_a_fan_out_has_its_sequence_and_what_was_collected() -> None:
             assert [shown["text"] for _, shown in facts[part]["parts"]] == list(numbers)
 
 
+BRIEFS = {
+    # a step of two branches, and how its result or its error begins
+    "a result": ("{tool: {name: told, args: {what: short}}}", "→ a <b>text</b>"),
+    "a part of a long result": ("{tool: {name: told, args: {what: long}}}", f"→ {'x' * 149}…"),
+    "an object": ("{tool: {name: told, args: {what: object}}}", '→ city: "Ulm", days: [1, 2]'),
+    "a masked secret": ("{tool: {name: told, args: {what: secret}}}", "→ the key is •••"),
+    "an error": ("{tool: {name: told, args: {what: error}}}", "✗ ValueError: it is down: •••"),
+    "a step that has not run": ("{tool: {name: told, args: {what: late}}}", None),
+}
+SECRET = "sk-0123456789abcdef"
+
+
+@pytest.mark.parametrize("case", BRIEFS)
+def test_a_tooltip_has_the_beginning_of_a_result_or_the_first_line_of_an_error(
+    case: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SOME_API_KEY", SECRET)
+    registry = agf.Registry()
+    results = {"short": "a <b>text</b>", "long": "x" * 10_000, "object": {"city": "Ulm", "days": [1, 2]}}
+
+    @agf.tool(registry=registry)
+    def told(what: str) -> Any:
+        if what == "error":
+            raise ValueError(f"it is down: {SECRET}\nand more")
+        return f"the key is {SECRET}" if what == "secret" else results[what]
+
+    step, brief = BRIEFS[case]
+    failing = "- tool: {name: told, args: {what: error}}\n" if brief is None else ""
+    run = agf.start(f"pipeline: p\nsteps:\n{failing}- {step[1:-1]}", registry=registry)
+    run.wait()
+    for view in (run, agf.runs(run.run_id)):
+        assert panel(view, f"steps[{int(bool(failing))}]").get("brief") == brief
+
+
 def test_a_preview_in_the_journal_says_what_it_lacks() -> None:
     run = run_of(EACH % HALF, list(range(10, 1_010)))
     facts = panel(agf.runs(run.run_id), "steps[0]")

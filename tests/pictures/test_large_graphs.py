@@ -13,6 +13,7 @@ import pytest
 
 import agf_magics as agf
 from agf_magics.pictures import theme as look
+from agf_magics.pictures.corners import Corner
 from agf_magics.pictures.layout.arrange import arrange
 from agf_magics.pictures.layout.arrow_ends import area_of
 from agf_magics.pictures.layout.dot import Line
@@ -20,7 +21,6 @@ from agf_magics.pictures.layout.edge_numbers import Area
 from agf_magics.pictures.layout.graphviz import Point
 from agf_magics.pictures.layout.label_places import label_area
 from agf_magics.pictures.layout.svg import edge_places, paint
-from agf_magics.pictures.row_words import Corner
 from agf_magics.pictures.scene.builder import MANY_NODES, scene
 from agf_magics.pictures.scene.value_lines import wired
 from tests.pictures.random_flows import graph, text_of

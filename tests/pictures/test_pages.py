@@ -381,10 +381,14 @@ def test_every_text_has_a_contrast_of_at_least_4_5(theme: str) -> None:
     assert len(checked) > 3
     for state in look.STATES.values():
         assert contrast(mixed(state.color, text, OWN_SHARE / 100), back) >= 4.5, state
+        assert contrast("#ffffff", state.ink) >= 4.5, "a state on the border of its box, and the number on an edge"
+        assert contrast(state.color, back) >= 3, "the border of a box"
     for kind in look.KINDS.values():
         for roles, is_dark in ((look.LIGHT, False), (look.DARK, True)):
             shades = look.colours(kind, is_dark)
             for fill in (shades.box, shades.frame):
+                # What a running step does is written in the colour of the page's text.
+                assert contrast(THEMES["dark" if is_dark else "light"][1], fill) >= 4.5, (kind, is_dark)
                 for ink in (shades.ink, roles.text, roles.dim, roles.value):
                     assert contrast(ink, fill) >= 4.5, (kind, is_dark, ink, fill)
             assert contrast(roles.value, roles.chip) >= 4.5

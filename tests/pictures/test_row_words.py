@@ -12,30 +12,29 @@ from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCall
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 import agf_magics as agf
-from agf_magics.flow.progress.events import Progressed
+from agf_magics.flow.progress.events import Progressed, TokensUsed
 from agf_magics.flow.progress.progress import Progress
 from agf_magics.flow.progress.rows import Arriving, Row
 from agf_magics.flow.progress.usage import one_reply
+from agf_magics.lifecycle.run_internals import linked_flow
+from agf_magics.pictures.corners import corner_of, numbers_of, taken_edges
 from agf_magics.pictures.pages.parts import headline
-from agf_magics.pictures.pages.updates import Updates, describe_tree
+from agf_magics.pictures.pages.updates import MADE_AGAIN, Updates, describe_tree
 from agf_magics.pictures.pages.wire import UpdateRow
 from agf_magics.pictures.row_words import (
     activity,
     brief_name,
     brief_times,
-    corner_of,
     count_words,
     does,
     listed,
     never_ran,
-    numbers_of,
     pace,
     share_of,
     shown_name,
     spent,
     state_words,
     tails,
-    taken_edges,
     tally_of,
 )
 from agf_magics.pictures.scene.builder import scene
@@ -264,10 +263,10 @@ def test_header_row_and_box_have_one_number_at_each_moment(registry: agf.Registr
             ended = re.match(r"(\d+) of 20 elements", header)
             assert ended, header
             fan, element = rows[0], rows[1]
-            assert fan[2].split()[1] == f"{ended[1]}/20"
+            assert f"{ended[1]}/20" in fan[2].split()
             counted = re.findall(r"(\d+) (?:ok|failed)", fan[4])
             assert sum(map(int, counted)) == int(ended[1])
-            assert element[2].split()[1] in (f"{ended[1]}/20", "pending") or not int(ended[1])
+            assert f"{ended[1]}/20" in element[2].split() or not int(ended[1])
             moments += 1
     assert moments > 5
 
@@ -313,8 +312,8 @@ def test_a_cancelled_element_has_not_ended() -> None:
     assert tally is not None
     assert str(tally) == "6 ok, 1 failed, 5 cancelled of 12"
     assert tally.brief == "7/12 ✗1 ■5"
-    assert corner_of(row, tally).words == "✗ 7/12 ✗1"
-    assert corner_of(row.elements[0], None).words.endswith("7 ✗1")
+    assert corner_of(row, tally).words == "7/12 ✗1"
+    assert corner_of(row.elements[0], None).words == "7 ✗1 ■5"
 
 
 def test_a_call_of_a_plan_that_was_skipped_for_a_missing_value_is_no_step_that_is_done(registry: agf.Registry) -> None:
@@ -396,7 +395,7 @@ COUNTS: dict[str, tuple[Row, str, str, str, str]] = {
     "left running": (counted(started=1, left=1), "◌ left running", "", "", "◌ left"),
     "one of two left running": (
         *(counted(started=3, finished=1, left=1), "▶ running, 1 left running"),
-        *("1 ok, 1 running", "1 ▶1", "▶ 3×"),
+        *("1 ok, 1 running", "1 ▶1", "1× ▶1"),
     ),
     "elements dropped": (
         *(fan({"started": 1_201, "finished": 1}, finished=1, lost=1_200), "! ok, 1,200 dropped"),
@@ -407,15 +406,15 @@ COUNTS: dict[str, tuple[Row, str, str, str, str]] = {
         "▶ running",
         "1,000 ok, 3 failed, 6 running, 1 retried, 2 cancelled, 3 skipped",
         "1,003 ✗3 ▶6 ■2",
-        "▶ 1,003 ✗3",
+        "1,003 ✗3 ▶6",
     ),
     "of elements that wait": (
         *(counted(many=True, started=2, finished=1, failed=1, asks=True), "? waiting"),
-        *("1 ok, 1 waiting", "1 ok, 1 waiting", "? 2"),
+        *("1 ok, 1 waiting", "1 ok, 1 waiting", "1 ?1"),
     ),
     "of elements, some of which still run and ask": (
         *(counted(many=True, started=3, finished=1, failed=1, asks=True), "? waiting"),
-        *("1 ok, 1 failed, 1 running", "1 ok, 1 failed, 1 running", "? 2"),
+        *("1 ok, 1 failed, 1 running", "1 ok, 1 failed, 1 running", "1 ?"),
     ),
     "skipped by need": (
         *(counted(skipped=1, by_need=True, why="no price"), "– skipped"),
@@ -440,24 +439,33 @@ def test_the_corner_of_a_fan_out_counts_its_elements() -> None:
     tally = tally_of(row)
     assert tally == Tally(20_000, 12_345, 2, 2, 0)
     corner = corner_of(row, tally)
-    assert (corner.words, corner.shares) == ("▶ 12k ✗2", (12_345 / 20_000, 2 / 20_000))
+    assert (corner.words, corner.shares) == ("12k ✗2 ▶2", (12_345 / 20_000, 2 / 20_000))
     assert corner_of(counted(), tally).words == "· pending"
     assert corner_of(fan({}, width=0), Tally(0, 0, 0, 0, 0)).shares == (0, 0)
     assert tally_of(counted()) is None, "it has not started"
     ended = {"started": 60, "finished": 57, "failed": 3}
     corners = [
-        (ended, 60, "60/60 ✗3"),
-        (ended | {"failed": 0, "started": 57}, 57, "57/57"),
-        ({"started": 400, "finished": 388, "failed": 12}, 400, "400 ✗12"),
-        ({"started": 900, "finished": 812}, 1_000, "812/1,000"),
-        ({"started": 900, "finished": 800, "failed": 12}, 1_000, "812 ✗12"),
-        ({"started": 119, "finished": 108, "failed": 7}, 119, "115 ✗7"),
+        (ended, 60, "! 60/60 ✗3"),
+        (ended | {"failed": 0, "started": 57}, 57, "✓ 57/57"),
+        ({"started": 400, "finished": 388, "failed": 12}, 400, "! 400 ✗12"),
+        ({"started": 1_000, "finished": 1_000}, 1_000, "✓ 1,000"),
+        # A sign before a number is the state of so many: eight of these forty have ended, and three run.
+        ({"started": 11, "finished": 8}, 40, "8/40 ▶3"),
+        ({"started": 11, "finished": 6, "failed": 2}, 40, "8/40 ✗2 ▶3"),
+        ({"started": 820, "finished": 800, "failed": 12}, 1_000, "812 ✗12 ▶8"),
+        ({"started": 820, "finished": 812}, 1_000, "812/1,000 ▶"),
+        ({"started": 119, "finished": 108, "failed": 7}, 119, "115 ✗7 ▶4"),
+        ({"started": 40, "finished": 8, "cancelled": 32}, 40, "8/40 ■32"),
     ]
     for counts, width, words in corners:
-        row_of_fan = fan(counts, width=width)
-        assert corner_of(row_of_fan, tally_of(row_of_fan)).words.partition(" ")[2] == words
+        running = counts["started"] > sum(counts.values()) - counts["started"]
+        of_fan = {"started": 1, "finished": int(not running), "lost": counts.get("failed", 0)}
+        if "cancelled" in counts:
+            of_fan |= {"finished": 0, "cancelled": 1}
+        row_of_fan = fan(counts, width=width, **of_fan)
+        assert corner_of(row_of_fan, tally_of(row_of_fan)).words == words
     inner = counted(many=True, started=3, finished=2, around=row)
-    assert corner_of(inner, None).words == "▶ 2/20k"
+    assert corner_of(inner, None).words == "2/20k ▶1"
 
 
 PACES: dict[str, tuple[dict[str, int], float, str]] = {
@@ -693,6 +701,43 @@ def test_the_sessions_of_elements_are_counted(registry: agf.Registry) -> None:
         ("lookup_order ×2 · lookup_customer ×2 ✗2", "tools", ""),
     ]
     assert [spent(row)[0].partition(" ")[2] for row in rows if spent(row)] == ["tokens"]
+
+
+def test_header_and_row_have_one_number_of_requests_at_each_moment(registry: agf.Registry) -> None:
+    events = list[Any]()
+    run = agf.run(SESSIONS, registry=registry, on_event=events.append)
+    progress = Progress(run.flow, linked_flow(run).callees)
+    names = set[str]()
+    for event in events:
+        progress.apply(event)
+        (row,) = (row for row in progress.rows.values() if row.is_request and row.turns is not None)
+        if row.started and not isinstance(event, TokensUsed):  # the end of its request follows
+            names.add(name := shown_name(row))
+            assert int(name.split()[0]) == progress.usage.requests, name
+    assert {name for name in names if "running" in name}
+    assert "4 requests" in names
+
+
+def test_a_call_whose_time_is_that_of_two_attempts_says_so() -> None:
+    registry, works = agf.Registry(), list[bool]()
+
+    @agf.tool(registry=registry)
+    def early() -> int:
+        return 1
+
+    @agf.tool(registry=registry)
+    def fragile() -> int:
+        if not works:
+            raise ValueError("down")
+        return 1
+
+    text = "pipeline: again\nsteps: [{tool: {name: early}}, {tool: {name: fragile}}, {tool: {name: early}}]"
+    run = agf.run(text, registry=registry, raises=False)
+    works.append(True)
+    resumed = agf.resume(run.run_id, registry=registry)
+    rows = [UpdateRow(*row) for row in Updates(resumed.progress).complete(0.0)["rows"]]
+    assert [row.counted for row in rows] == ["", MADE_AGAIN, ""]
+    assert [row.brief for row in rows] == [None] * 3
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from agf_magics.notebook.explorer.requests import picture_json
 from agf_magics.pictures.diagram import Diagram, states
 from agf_magics.pictures.pages.updates import STATE_NAMES, Updates, describe_tree
 from agf_magics.pictures.pages.wire import UpdateRow
-from agf_magics.pictures.row_words import listed
+from agf_magics.pictures.row_words import does, listed, shown_name
 from agf_magics.pictures.scene.builder import scene
 from agf_magics.pictures.scene.session_boxes import tool_boxes
 
@@ -121,12 +121,22 @@ def test_a_policy_shows_its_model_and_its_tools(registry: agf.Registry) -> None:
 
 def test_a_box_says_the_model_that_answers_in_place_of_the_one_that_is_named(registry: agf.Registry) -> None:
     flow = agf.define(TOOLS + POLICY, language="policy", registry=registry)
+    assert flow is not None
     run = agf.run(flow, {"order": "A7"}, registry=registry, raises=False)
     drawn = agf.draw(run)._scene
     (frame,) = drawn.frames
     assert frame.name == "function:talk"
     assert "instead of openai:gpt-4o" in frame.tooltip
     assert not any("openai:gpt-4o" in box.name + box.does for box in drawn.every)
+    # The outline and the rows name the same one, and what it stands for only beside it.
+    outlined = agf.draw(run).outline()
+    assert "function:talk" in outlined
+    assert "openai:gpt-4o" not in outlined
+    rows = listed(run.progress)
+    words = {f"{shown_name(row)} {does(row)}" for row in rows}
+    assert any("function:talk" in text for text in words), words
+    assert not [text for text in words if "openai:gpt-4o" in text]
+    assert all(row.asked.startswith("instead of openai:gpt-4o") for row in rows if row.is_request)
     assert ">⟳ function:talk<" in picture_json(linked_flow(run), {})["svg"].replace("✦", "⟳")
 
 

@@ -15,7 +15,7 @@ from ...values.unread import read_all
 from ...values.value import Value
 from ..flow import Flow, outermost
 from ..graph_steps import Dag, Walk
-from ..session_tools import asks_words, offered_by
+from ..session_tools import answering, asks_words, offered_by
 from ..step import Step
 from ..step_names import is_unwritten, name_of, only_call, part_names, says_nothing
 from ..step_path import StepPath
@@ -117,6 +117,8 @@ class Row:
     of its request."""
     usage: Usage | None = None
     """The use of models by the step and its callees; None: no model was asked."""
+    models: tuple[str, str] | None = None
+    """The model that the step names, and the one that answers in its place; None: no other one does."""
     asked = ""
     """The words for the agent or the model that a step asks, and for its tools."""
     printed = ""
@@ -375,6 +377,8 @@ class Tree:
         callee = callees.get(step.id)
         if asked := asks_words(step, callee, before in self._sessions):
             row.asked = asked
+        if models := answering(step, callees):
+            row.models = models
         is_hidden = isinstance(step, Sequence)
         if is_hidden:
             self.unseen.setdefault(key, row)

@@ -13,7 +13,6 @@ const BESIDE = 0.6; // the share of the width beside the panel
 const LARGEST = 1; // the scale of a small picture
 const AROUND = 300; // pixels of a window above and below a picture: the bars of JupyterLab, the first lines of the panel
 const MARGIN = 12; // units at the edge of a picture that are empty
-const MAP = [140, 110]; // pixels of the overview, at most
 const READABLE = 0.84; // the scale below which words cannot be read: the small ones have 11 units
 const WORST = ["running", "waiting", "failed", "error", "damaged", "cancelled", "interrupted", "left", "lost", "kept", "dropped", "ok", "skipped", "pending"]; // what a group says
 const NOT_ENDED = new Set(["running", "waiting", "pending"]);
@@ -60,9 +59,22 @@ function ending(text, { letters, tails }) {
   return lines;
 }
 
-function beginning(text, { letters, tails }) {
-  if (!text || !tails.length) return [];
-  return [text.length > letters ? `${text.slice(0, letters - 1)}…` : text];
+// The first of some texts that has room in the lines of a box, else as much of the last one as has: whole counts, and whole words.
+function fitted(texts, { letters, tails }) {
+  let lines = [];
+  for (const text of tails.length ? texts.filter(Boolean) : []) {
+    lines = [""];
+    const pieces = text.split(/(?<=,) | (?=· )/).flatMap(part => /^(· )?\p{L}/u.test(part) ? part.split(/(?<!·) /) : part); // a number stays with its word
+    if (pieces.every(piece => {
+      const last = `${lines.at(-1)} ${piece}`.trim();
+      if (last.length <= letters) lines[lines.length - 1] = last;
+      else if (lines.length < tails.length && piece.length <= letters) lines.push(piece.replace("· ", ""));
+      else return false;
+      return true;
+    })) break;
+    lines.push(lines[0] ? lines.pop().replace(/,?$/, " …") : `${text.slice(0, letters - 1)}…`);
+  }
+  return lines.filter(Boolean);
 }
 
 // How often an edge was taken, from the numbers of its rounds.
@@ -86,16 +98,13 @@ class PictureView {
     this.boxes = new Map();
     const tool = (sign, title, click) => button(sign, click, { title, "aria-label": title });
     this.direction = "auto";
-    this.canvas = element("div", { class: "picture", on: { pointerover: event => this.lightUp(event.target),
-      wheel: event => this.wheel(event), pointerdown: event => this.drag(event), keydown: event => this.key(event), focusin: event => this.ringAround(this.boxes.get(Number(event.target.dataset.row))) } });
+    this.canvas = element("div", { class: "picture", on: { pointerover: event => { this.lightUp(event.target); this.tell(event.target); },
+      wheel: event => this.wheel(event), pointerdown: event => this.drag(event), keydown: event => this.key(event), focusin: event => { this.ringAround(this.boxes.get(Number(event.target.dataset.row))); this.tell(event.target); } } });
     this.crumbs = element("nav", { class: "crumbs", "aria-label": "Flows" });
     this.seen = new Map(); // the part of each flow that was in sight, by the path to it
     this.node = element("div", {}, this.crumbs, this.canvas, this.tools = element("div", { class: "tools" },
       tool("−", "Zoom out", () => this.zoom(1.25)), tool("+", "Zoom in", () => this.zoom(0.8)), tool("⊡", "Fit", () => this.fit()),
       this.turn = tool("⇄", "Direction: as it fits", () => this.turnTo(this.direction !== "auto" ? "auto" : this.found?.down ? "LR" : "TB")), this.state.alone ? this.view.full : ""));
-    this.map = svgElement("svg", { class: "minimap", role: "img", "aria-label": "Overview: click to move", tabindex: -1, hidden: "" });
-    this.map.onpointerdown = event => this.jump(event);
-    this.node.append(this.map);
     this.isMoved = false; // a person moved the view: it no longer follows the run
     this.isFull = isFull();
     this.follow = () => this.canvas.classList.toggle("dark", document.body.dataset.jpThemeLight === "false");
@@ -225,7 +234,8 @@ class PictureView {
     box.pill = svgElement("rect", { y: y - 9, height: 16, rx: 8 });
     box.corner = svgElement("text", { y: y + 3, fill: "#ffffff", "text-anchor": "middle", "font-weight": "bold" });
     box.border = { role: ring.getAttribute("class"), stroke: ring.getAttribute("stroke"), "stroke-width": ring.getAttribute("stroke-width") ?? 1 };
-    const name = box.name = group.querySelector("title")?.textContent ?? id;
+    box.titles = [group, bordered].map(part => part.querySelector("title"));
+    const name = box.name = box.titles[0]?.textContent ?? id;
     for (const [key, value] of Object.entries({ role: "button", tabindex: "-1", "aria-label": name, "data-row": i })) group.setAttribute(key, value);
     // What a running step does is written in place of the lines below its name.
     box.more = group.querySelector("g.more");
@@ -234,7 +244,7 @@ class PictureView {
     box.letters = Math.floor((x + width - 8 - at) / SMALL_LETTER);
     box.heads = this.heads.filter(head => head.x > x - 20 && head.x < x + width + 20 && Math.abs(head.y - y) < FARTHEST);
     group.append(box.pill, box.corner, box.done, box.lost, ...box.tails);
-    const sign = [...group.children].find(child => child.textContent === "▸");
+    const sign = [...group.children].find(child => child.textContent === "›");
     if (sign) {
       sign.setAttribute("class", `${sign.getAttribute("class") ?? ""} opens`);
       sign.append(svgElement("title", {}, "Open the called flow (double click)"));
@@ -302,6 +312,24 @@ class PictureView {
     });
   }
 
+  // The tooltip and the label of a box: its state and its time, how its result or its error begins, which the kernel knows, and what it is.
+  async tell(target) {
+    const id = target.closest?.("[data-step]")?.dataset.step, [i, box] = [...this.boxes].find(([, box]) => box.id === id) ?? [];
+    if (!box) return;
+    const row = this.state.rows[i], isOther = box.told !== row, look = this.lookOf(i);
+    const write = () => {
+      const { took, within } = row ? this.state.tookOf(i) : {}, now = [[row?.[Now.words] || `${look.mark} ${look.word}`, took && took + within, row?.[Now.counted]].filter(Boolean).join(" · "), box.brief].filter(Boolean);
+      for (const title of box.titles) title.textContent = [...now, "", box.name].join("\n");
+      box.group.setAttribute("aria-label", [box.name, ...now].join(", "));
+    };
+    if (isOther) box.brief = "";
+    write();
+    if (!isOther || !row || row[Now.start] == null || this.state.isDeaf) return;
+    box.told = row;
+    try { box.brief = (await this.state.request("step", { step: this.state.tree[i][Step.id] })).brief; } catch { box.told = null; }
+    if (box.told === this.state.rows[i]) write();
+  }
+
   // Everything else moves: the frame itself stays at the pointer, and the picture keeps its direction.
   toggle(id, at) {
     const folded = this.found.folded, box = [...this.boxes.values()].find(box => box.id === id);
@@ -323,9 +351,9 @@ class PictureView {
     this.following();
     for (const [i, box] of this.boxes) {
       this.view.extras.paintBox(box, i);
-      const { look, words, done, lost, does, tail } = i < 0 ? this.groupNow(this.groups[-2 - i]) : this.stepNow(i);
+      const { look, words, done, lost, does = [], tail } = i < 0 ? this.groupNow(this.groups[-2 - i]) : this.stepNow(i);
       const isChosen = i === this.view.chosen || (i < 0 && box.isFolded && this.groups[-2 - i].includes(this.view.chosen));
-      this.write(box, tail ? ending(plainWords(tail), box) : beginning(does, box), tail || does);
+      this.write(box, tail ? ending(plainWords(tail), box) : fitted(does, box), tail || does[0]);
       const now = `${look.name} ${words} ${done} ${lost} ${isChosen}`;
       if (box.now === now) continue;
       box.now = now;
@@ -346,7 +374,7 @@ class PictureView {
       box.lost.setAttribute("x", box.left + box.room * (done ?? 0));
       box.lost.setAttribute("width", box.room * (lost ?? 0));
     }
-    if (this.box && !this.map.hasAttribute("hidden")) this.drawMap(); // its boxes have the colours of their states
+    if (this.isCut) this.drawMap(); // its boxes have the colours of their states
     // The rounds of all edges; if those of one have no room, how often each was taken.
     const edges = this.edges ?? [], roundsOf = edge => this.state.edges[[...this.flow, edge.key].join("/")] ?? "";
     const isCounted = edges.some(edge => roundsOf(edge).length > edge.room || roundsOf(edge).endsWith("×"));
@@ -374,7 +402,7 @@ class PictureView {
   // What the box of a step shows.
   stepNow(i) {
     const look = this.state.look(i), row = this.state.rows[i], isRunning = look.name === "running", [done, lost] = [row[Now.okShare], row[Now.failedShare]];
-    const does = isRunning ? (done == null ? null : row[Now.brief]) ?? row[Now.counted] : ""; // its progress, its pace
+    const does = isRunning ? [row[Now.counted], row[Now.brief]] : []; // its progress, its pace
     return { look, words: look.name === "pending" ? "" : row[Now.corner], done, lost, does, tail: isRunning ? this.state.arriving(i) : "" };
   }
 
@@ -383,7 +411,8 @@ class PictureView {
     const looks = rows.map(i => this.state.look(i)), found = looks.reduce((worst, look) => WORST.indexOf(look.name) < WORST.indexOf(worst.name) ? look : worst);
     const ended = looks.filter(look => !NOT_ENDED.has(look.name)).length, running = rows.find((_, k) => looks[k].name === "running");
     const look = found.name === "ok" && ended < rows.length && this.state.last.live ? this.state.byName.get("running") : found; // between two of them
-    return { look, words: look.name === "pending" ? "" : `${look.mark} ${ended}/${rows.length}`, does: running == null ? "" : this.state.nameOf(running), tail: "" };
+    const counted = `${ended}/${rows.length}`, alike = looks.filter(other => other.name === look.name).length; // as `_corner_counts` in Python
+    return { look, words: look.name === "pending" ? "" : "✓!".includes(look.mark) ? `${look.mark} ${counted}` : `${counted} ${look.mark}${alike || ""}`, does: running == null ? [] : [this.state.nameOf(running)] };
   }
 
   // Lines in place of those below the name of a box; none: its own. The tooltip has the whole text.
@@ -427,28 +456,9 @@ class PictureView {
 
   // An overview as soon as a part of the picture is out of sight.
   drawMap() {
-    const [x, y, width, height] = this.whole, [seenX, seenY, seenWidth, seenHeight] = this.box;
-    const isSeen = (low, size, from, seen) => from <= low + MARGIN && from + seen >= low + size - MARGIN;
-    const isHidden = isSeen(x, width, seenX, seenWidth) && isSeen(y, height, seenY, seenHeight);
-    this.map.toggleAttribute("hidden", isHidden);
-    if (isHidden) return;
-    const scale = Math.min(MAP[0] / width, MAP[1] / height), rounded = side => side.toFixed(1);
-    for (const [name, value] of Object.entries({ width: width * scale, height: height * scale, viewBox: this.whole.join(" ") })) this.map.setAttribute(name, value);
-    const boxes = [...this.boxes].map(([i, { area: [x, y, width, height] }]) => svgElement("rect", { x, y, width, height,
-      fill: this.lookOf(i).name === "pending" ? "#8886" : this.lookOf(i).color }));
-    this.map.replaceChildren(...boxes, svgElement("rect", { class: "seen", "stroke-width": rounded(2 / scale),
-      x: rounded(seenX), y: rounded(seenY), width: rounded(seenWidth), height: rounded(seenHeight) }));
-  }
-
-  // The view moves to a place of the overview, and with the pointer.
-  jump(event) {
-    const move = to => {
-      const [x, y] = this.point(to, this.map), [, , width, height] = this.box;
-      this.isMoved = true;
-      this.show([x - width / 2, y - height / 2, width, height]);
-    };
-    move(event);
-    dragged(move);
+    this.isCut = [0, 1].some(k => this.box[k] > this.whole[k] + MARGIN || this.box[k] + this.box[k + 2] < this.whole[k] + this.whole[k + 2] - MARGIN);
+    if (this.map) this.map.draw();
+    else if (this.isCut) loadLater(this.state).then(views => { (this.map ??= views.overview(this)).draw(); }, () => {});
   }
 
   // While the run goes on, the step that runs is in sight, until a person moves the view.

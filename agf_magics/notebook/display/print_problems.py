@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from html import escape
 
 from ...pictures.plain import line, plain
@@ -12,12 +13,15 @@ from ..output.output import show
 
 MOST = 20
 """The most problems of one error or definition that are shown."""
+MOST_NAMED = 3
+"""The most values that a note about several of them names."""
+UNREAD = "flow.never-read"
 
 
 def print_problems(problems: Iterable[Diagnostic]) -> None:
     """Print warnings under the line that a definition prints, and notes in one line: several are
     folded (decision D181)."""
-    merged = merge_equal(tuple(problems))
+    merged = _with_one_of_unread(merge_equal(tuple(problems)))
     notes = [problem for problem in merged if problem.severity == "note"]
     if len(notes) > 1:
         merged = [problem for problem in merged if problem.severity != "note"]
@@ -26,6 +30,24 @@ def print_problems(problems: Iterable[Diagnostic]) -> None:
         print(text)
     if len(notes) > 1:
         _show_notes([_note(problem) for problem in notes])
+
+
+def _with_one_of_unread(problems: Sequence[Diagnostic]) -> Sequence[Diagnostic]:
+    """One note about all values that no step reads, in the place of the first: a flow may have one for
+    each of its steps, and each says the same."""
+    unread = [problem for problem in problems if problem.code == UNREAD]
+    if len(unread) < 2:
+        return problems
+    names = [problem.message.removeprefix("no step reads ").partition(";")[0] for problem in unread]
+    named, rest = names[:MOST_NAMED], len(names) - MOST_NAMED
+    last = f"{rest:,} more" if rest > 0 else named.pop()
+    listed = f"{', '.join(named)} and {last}"
+    one = replace(
+        unread[0], message=f"no step reads {listed}; they are only results of the run", span=None
+    )
+    first = problems.index(unread[0])
+    others = [problem for problem in problems if problem not in unread]
+    return [*others[:first], one, *others[first:]]
 
 
 def _show_notes(notes: list[str]) -> None:

@@ -29,7 +29,7 @@ from ...pictures.pages.parts import failure_groups, shown_status
 from ...pictures.pages.run_page import MOST_STORES
 from ...pictures.pages.wire import DroppedRow, EdgeRow, NamedStoreRow
 from ...pictures.plain import line, plain
-from ...pictures.problems import format_exception
+from ...pictures.problems import brief_reason, format_exception
 from ...pictures.row_words import (
     activity,
     count_words,
@@ -43,6 +43,8 @@ from ...pictures.scene.builder import scene
 from ...pictures.scene.called_flows import answering_of, tools_of
 from ...pictures.scene.groups import steps_of_groups, with_groups
 from ...pictures.scene.scene import Frame, Scene, within
+from ...pictures.theme import STATES
+from ...pictures.value_line import value_line
 from ...pictures.values import value_brief, value_json, value_text
 from ...text.diagnostics import AgfError
 from ...text.source import Span
@@ -70,6 +72,8 @@ MOST_GROUPED = 10_000
 """The most failures that are grouped by their message."""
 MOST_COPIED = 1_000_000
 """The most characters of a value that a person copies in the page."""
+MOST_BRIEF = 150
+"""The most characters of the beginning of a result or an error, in the tooltip of a box."""
 MOST_PLACES = 50
 """The most places of one message that the page gets."""
 
@@ -264,6 +268,7 @@ def _step(run: AnyRun, arguments: Mapping[str, Any]) -> Json:
         facts["definition"] = describe_definition(row.step.span)
     if row.error is not None and row.look != "ok":  # else the error belongs to an earlier attempt
         facts["error"] = _error(run, row.error)
+        facts["brief"] = _brief_error(run, row.error)
     if isinstance(calls := arguments.get("calls"), dict):
         # If the journal is gone, the page asks for the calls alone, and gets the reason.
         with suppress(AgfError):
@@ -275,7 +280,7 @@ def _step(run: AnyRun, arguments: Mapping[str, Any]) -> Json:
         facts["arriving"] = [
             [line(part, 20), plain(run.secrets.text(text), MOST_PRINTED)] for part, text in parts
         ]
-    return facts | (_values_of_many(run, row) if _is_many(row) else _values(run, row))
+    return (_values_of_many(run, row) if _is_many(row) else _values(run, row)) | facts
 
 
 def _title_of_evaluations(row: Row) -> str:
@@ -316,7 +321,7 @@ def _values_of_many(run: AnyRun, row: Row) -> Json:
     if row.over is not None:
         values["input"] = _shown_value(run, row.over)
     if row.elements and not row.many and row.state == "ok":
-        values["output"] = _shown_value(run, row.held)
+        values |= _result(run, row.held)
     return values
 
 
@@ -344,12 +349,28 @@ def _values(run: AnyRun, row: Row) -> Json:
     if len(attempts) > 1 and calls is not None:
         values["attempts"] = call_rows(run, calls, attempts, row)
     if row.held is not None:
-        values["output"] = _shown_value(run, row.held)
+        values |= _result(run, row.held)
     elif last is not None and last.what == "finished":
-        values["output"] = value_json(last.value_shown)
+        shown = last.value_shown
+        values |= {"output": value_json(shown), "brief": _brief(shown)}
     elif row.state == "ok":
         values["output"] = value_json(None)
     return values
+
+
+def _result(run: AnyRun, value: Value) -> Json:
+    """The result of a step, and how it begins."""
+    return {"output": _shown_value(run, value), "brief": _brief(run.secrets.shown(value))}
+
+
+def _brief(value: Value) -> str:
+    return f"→ {line(value_line(value, MOST_BRIEF), MOST_BRIEF)}"
+
+
+def _brief_error(run: AnyRun, error: BaseException) -> str:
+    """The first line of an error, without the name of the call: its box has it."""
+    first = run.secrets.text(brief_reason(error)).strip().partition("\n")[0]
+    return f"{STATES['failed'].mark} {line(first, MOST_BRIEF)}"
 
 
 def _shown_value(run: AnyRun, value: Value) -> Json:

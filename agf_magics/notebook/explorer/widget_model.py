@@ -43,7 +43,16 @@ SCRIPTS = (
     "mount",
 )
 """The parts of the script, in the order in which they need each other."""
-LATER_SCRIPTS = ("table", "evaluations", "conversation", "lanes", "calls", "runs", "later")
+LATER_SCRIPTS = (
+    "table",
+    "evaluations",
+    "conversation",
+    "lanes",
+    "overview",
+    "calls",
+    "runs",
+    "later",
+)
 """The parts of the script that the page requests when a person opens one of their views."""
 
 

@@ -12,8 +12,8 @@ from math import ceil
 from typing import NamedTuple
 
 from .. import theme as look
+from ..corners import Corner
 from ..plain import line
-from ..row_words import Corner
 from ..scene.boxes import LEADING, PILL, STACK, Measured, label_size, measured
 from ..scene.scene import VALUES, Box, Frame, Link, Scene, Tags, first_boxes, last_boxes, within
 from ..scene.value_lines import wired

@@ -12,8 +12,8 @@ from math import hypot
 from typing import NamedTuple
 
 from .. import theme as look
+from ..corners import Corner, count_of, is_counted
 from ..plain import html, line
-from ..row_words import Corner, count_of, is_counted
 from ..scene.boxes import (
     GAP,
     GLYPH,
@@ -22,6 +22,8 @@ from ..scene.boxes import (
     LEADING,
     NAME,
     NAME_LEADING,
+    OPENING,
+    OPENS_SIGN,
     PADDING,
     SMALL,
     TITLE,
@@ -265,7 +267,8 @@ class _Painter:
             yield _text(x + GLYPH, y + NAME_LEADING * row, name, look.LIGHT.text, "t", more)
         if box.opens:
             right = place.left + place.width - PADDING
-            yield _text(right, y, "▸", kind.ink, ink, ' text-anchor="end"')
+            more = f'{BOLD} font-size="{OPENING:g}" text-anchor="end"'
+            yield _text(right, y, OPENS_SIGN, kind.ink, ink, more)
         y += NAME_LEADING * (len(size.names) - 1)
         is_input = box.word == INPUT
         count = len(size.does)

@@ -15,30 +15,26 @@ from ...flow.progress.question import Question
 from ...flow.progress.rows import Key, Row
 from ...flow.question_text import long_arguments, question_digest
 from ...flow.session_tools import drawn_tools, tool_id
+from ...flow.steps import Invoke
 from .. import row_words, theme
 from ..call_words import call_words
+from ..corners import Corner, corner_of, numbers_of, taken_edges, tool_corner, tool_look
 from ..plain import line
 from ..row_words import (
-    Corner,
     activity,
     brief_name,
     brief_times,
-    corner_of,
     count_words,
     does,
     is_over,
     never_ran,
-    numbers_of,
     pace,
     share_of,
     shown_name,
     spent,
     state_words,
     tails,
-    taken_edges,
     tallies,
-    tool_corner,
-    tool_look,
     turns_of,
 )
 from ..tally import Tally
@@ -56,6 +52,9 @@ MOST_CHOICES = 100
 
 LONGEST_TAIL = 200
 """Characters of the end of what a step printed, or of a reply that arrives."""
+
+MADE_AGAIN = "made again: the time of all attempts"
+"""What stands beside a call whose time is not only that of the attempt that gave its result."""
 
 Update = dict[str, Any]
 
@@ -211,6 +210,8 @@ class Updates:
         ok, failed = _shares(row, shown)
         numbers = count_words(row) if tally is None else str(tally)
         brief_numbers = brief_times(row) if tally is None else tally.brief
+        if not numbers and self._is_made_again(row):
+            numbers = brief_numbers = MADE_AGAIN
         others = (pace(row, tally, now), activity(row), *spent(row))
         counted = " · ".join(filter(None, (numbers, *others)))
         brief = " · ".join(filter(None, (brief_numbers, *others)))
@@ -265,6 +266,13 @@ class Updates:
         was_cut = row.key in self._progress.earlier and row.is_made
         calls = row.timed
         return bool(calls.retried or was_cut or (calls.failed and calls.finished))
+
+    def _is_made_again(self, row: Row) -> bool:
+        """Whether the one call of a row was made in an earlier session of the run, and again in this one:
+        its time is that of both (decision D237)."""
+        is_call = isinstance(row.step, Invoke) and not row.elements and turns_of(row) is None
+        is_once = not row.many and row.times == 1 and not row.earlier
+        return is_call and is_once and row.is_made and row.key in self._progress.earlier
 
     def _times(self, row: Row) -> tuple[float | None, float | None]:
         """When a row started and ended, in seconds since the run began."""

@@ -37,6 +37,8 @@ GLYPH = 19.0
 """Pixels of the sign of a kind, before the name."""
 OPENS = 14.0
 """Pixels of the sign of a box that opens."""
+OPENS_SIGN, OPENING = "›", 16.0
+"""The sign of a box that opens, and its size. It is no triangle, as that of a step that runs."""
 NAME_LEADING = 16.0
 """Pixels between two lines of a name."""
 EDGES = 15.0

@@ -63,7 +63,7 @@ from .scene import (
     way,
 )
 from .session_boxes import tool_boxes
-from .step_text import CONDITION, condition, how
+from .step_text import CONDITION, answered, condition, how
 
 MANY_NODES = 40
 """Nodes above which a graph is dense: an edge back, or past more than `NEAR_NODES` ranks, is then a tag
@@ -197,9 +197,7 @@ class _Builder:
             output=output,
             case=case,
             many=many,
-            opens=id in self.folded
-            or path in self.called
-            or (isinstance(named, Invoke) and named.kind == "flow"),
+            opens=path in self.called or (isinstance(named, Invoke) and named.kind == "flow"),
             tooltip=self.tooltip(step, shown),
             step=step,
         )
@@ -227,10 +225,7 @@ class _Builder:
 
     def answered(self, step: Step, text: str) -> str:
         """``text``; if it is the model that a step names, the model that answers in its place."""
-        asked = session_calls(step)[0] if isinstance(step, Repeat) and step.session else step
-        who = self.answering.get(f"{self.before}{asked.id}")
-        is_named = isinstance(asked, Invoke) and text == asked.name.text
-        return who if who is not None and is_named else text
+        return answered(step, text, self.answering, self.before)
 
     def tooltip(self, step: Step, name: str) -> str:
         """Everything about a step, a line for each fact."""

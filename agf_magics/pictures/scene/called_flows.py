@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from ...flow.flow import Flow
 from ...flow.progress.rows import flows_of
-from ...flow.session_tools import offered_tools
+from ...flow.session_tools import answering, offered_tools
 from ...flow.steps import Invoke, calls
 from .builder import scene
 from .scene import Scene
@@ -67,10 +67,8 @@ def tools_of(
 
 def answering_of(call: Invoke, callees: Mapping[str, Any], before: str = "") -> Mapping[str, str]:
     """The model that answers ``call`` in place of the one that it names, by its path; else empty."""
-    answers: tuple[str, Any] | None = getattr(callees.get(call.id), "answers", None)
-    if answers is None or call.kind != "model" or call.name.text in ("", answers[0]):
-        return {}
-    return {f"{before}{call.id}": answers[0]}
+    models = answering(call, callees)
+    return {} if models is None else {f"{before}{call.id}": models[1]}
 
 
 def _count(drawn: Scene, within_a_call: bool = False) -> int:

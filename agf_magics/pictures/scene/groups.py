@@ -59,7 +59,6 @@ def _group(parts: Sequence[Box], folded: Collection[str]) -> Box:
         word="steps",
         name=line(f"{first.name} … {last.name}", 2 * LONGEST),
         does=counted(len(parts), "step"),
-        opens=id in folded,
         tooltip=id,
     )
     if id in folded:

@@ -36,7 +36,7 @@ class Box:
     many: bool = False
     """Whether the box is inside a fan-out or a fold; it is drawn as a stack."""
     opens: bool = False
-    """Whether the box is a called flow or a folded frame, which a person can open."""
+    """Whether the box is a called flow, which a person can open. A folded frame has a button of its own."""
     leaves: tuple[str, ...] = ()
     """The limit of a graph's node, and the edges from it that are tags, ``x > 0 ▸ END``."""
     tooltip: str = ""

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ...flow.protocols import Expr
+from ...flow.session_tools import session_calls
 from ...flow.step import ElementLimit, Step
 from ...flow.step_names import text_of
 from ...flow.steps import WIDTH, Branches, Each, Fold, Invoke, Repeat
@@ -40,6 +43,15 @@ def how(step: Step) -> str:
     if step.rescue is not None:
         bits.append("continues if it fails")
     return " · ".join(bits)
+
+
+def answered(step: Step, text: str, answering: Mapping[str, str], before: str = "") -> str:
+    """``text``; if it is the model that a step names, the model that answers in its place. ``answering``:
+    `called_flows.Called.answering`. ``before``: the path of the calls that lead to the flow of the step."""
+    asked = session_calls(step)[0] if isinstance(step, Repeat) and step.session else step
+    who = answering.get(f"{before}{asked.id}")
+    is_named = isinstance(asked, Invoke) and text == asked.name.text
+    return who if who is not None and is_named else text
 
 
 def _bound(cut: ElementLimit) -> str:
