@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pandas
@@ -97,6 +98,20 @@ def test_the_marks_need_no_frame_and_are_those_of_reuse(
     # The run before is compared with the results of the newest one, which are copies of its own.
     if not edited:
         assert rows(unread(run, registry)) == rows(stale)
+
+
+def test_frames_that_somebody_else_has_signed_are_not_reused_and_the_marks_say_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    registry, made = agf.Registry(), list[str]()
+    tools(registry, pandas.DataFrame, made)
+    agf.define(STEPS, registry=registry)
+    run = agf.run("frames", registry=registry)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "somebody else"))
+    for stale in (unread(run, registry), find_stale(run.run_id, None, registry)):
+        assert [row["state"] for row in stale if row["kind"] == "tool"] == ["again"] * 3
+    agf.run("frames", registry=registry, reuse=run.run_id)
+    assert made == ["load", "clean", "total"] * 2
 
 
 def changing(frame: Any, least: int) -> object:
