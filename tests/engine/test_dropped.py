@@ -18,6 +18,8 @@ from tests.engine import kept
 EACH = "pipeline: p\nsteps:\n- for_each: {over: ctx.xs, on_error: continue, do: {tool: {name: odd, args: {x: !expr item}}}, collect: {transform: {value: pipe}}}\n"  # noqa: E501
 NESTED = "pipeline: p\nsteps:\n- for_each: {over: ctx.xs, on_error: continue, do: {for_each: {items: [2, 4], on_error: continue, do: {tool: {name: odd, args: {x: !expr item}}}, collect: {transform: {value: pipe}}}}, collect: {transform: {value: pipe}}}\n"  # noqa: E501
 BRANCHES = "pipeline: p\nsteps:\n- parallel: {on_error: continue, branches: {a: {tool: {name: odd, args: {x: 2}}}, b: {tool: {name: odd, args: {x: 4}}}}, collect: {transform: {value: pipe}}}\n"  # noqa: E501
+CALL = "pipeline: p\nsteps:\n- tool: {name: odd, args: {x: 2}, on_error: continue}\n"
+"""Its failure is in the headline of the run."""
 
 
 def run_pipeline_text(text: str, xs: Any = (), **more: Any) -> agf.Run:
@@ -111,6 +113,7 @@ steps:
         (EACH, [], []),
         (NESTED, [1, 2, 3], ["for_each: all elements failed and were dropped (2)"]),
         (BRANCHES, [], ["parallel: all branches failed and were dropped (2)"]),
+        (CALL, [], []),
     ],
 )
 def test_a_run_that_dropped_all_elements_of_a_step_warns_once(text: str, xs: list[int], says: list[str]) -> None:

@@ -259,7 +259,7 @@ def test_the_steps_of_a_run_are_completed(shell: Shell) -> None:
 def test_the_arguments_of_a_call_are_a_variable_and_the_next_cell_makes_the_call(failed: Shell) -> None:
     result = failed.good("%step grading steps[0].do")
     assert failed.names["arguments"] == {"name": "plums"}  # the failed call
-    assert "arguments has the arguments of steps[0].do#1" in result.out
+    assert result.out.startswith("arguments has the arguments of steps[0].do#1: ")
     assert failed.ip.rl_next_input == "grade(**arguments)"
     failed.good("%step grading steps[0].do#0 --out first")
     assert failed.names["first"] == {"name": "pears"}
@@ -267,3 +267,22 @@ def test_the_arguments_of_a_call_are_a_variable_and_the_next_cell_makes_the_call
     failed.good("del grade\n%step grading steps[0].do#0")
     assert failed.run(failed.ip.rl_next_input).value == "pears <b>"
     assert code(failed.run("%step grading steps[4]")) == "journal.unknown-call"
+
+
+DAYS = """\
+import datetime
+@tool
+def day() -> object:
+    return datetime.date(2026, 11, 23)
+@tool
+def said(day: object) -> str:
+    return str(day)
+"""
+
+
+def test_the_arguments_of_a_call_that_are_previews_are_said_to_be(shell: Shell) -> None:
+    shell.good(DAYS)
+    steps = "- tool: {name: day, output: d}\n- tool: {name: said, args: {day: !expr d}}\n"
+    shell.good(f"%%pipeline --run\npipeline: days\nsteps:\n{steps}")
+    told, *_ = shell.good("%step days steps[1]").out.splitlines()
+    assert told.startswith("some of the arguments are only previews")

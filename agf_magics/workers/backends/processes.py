@@ -130,7 +130,7 @@ class Processes:
         rows = [
             WorkerStatus(f"process {pid}", 1, memory=memory_of(pid)) for pid in sorted(self.pids)
         ]
-        return BackendStatus(self.name, self.lanes, None, tuple(rows), restarts=True)
+        return BackendStatus(self.name, self.lanes, None, tuple(rows))
 
     def close(self) -> None:
         """End all processes. Chunks in flight are lost."""

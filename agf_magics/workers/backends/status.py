@@ -36,8 +36,6 @@ class BackendStatus(NamedTuple):
     """The workers that run now, as far as the backend knows them."""
     dashboard: str = ""
     """The address of a page about the workers; empty if there is no such page."""
-    restarts: bool = False
-    """Whether the workers can be restarted."""
     starting: int = 0
     """The number of workers that are being started."""
 

@@ -424,6 +424,7 @@ def project(folder: Path) -> Path:
         ("", 1),  # a row fails
         ("--score scores.py:right --fail-below 0.5 --figures report.html", 0),
         ("--score scores.py:right --fail-below 0.6 --figures report.json", 1),
+        ("--score scores:right --fail-below 0.5", 0),  # a module
         ("--fail-below 0.75", 0),
         ("--score scores.py:rigth", 1),
         ("--map n=m", 2),  # a wrong word of the line

@@ -449,9 +449,7 @@ class Dask:
         ]
         has_dashboard = find_spec("bokeh") is not None or not self.kills
         link = find_dashboard(self.client) if has_dashboard else ""
-        return BackendStatus(
-            self.name, self.lanes, len(self._flights), tuple(rows), link, restarts=True
-        )
+        return BackendStatus(self.name, self.lanes, len(self._flights), tuple(rows), link)
 
     def restart(self) -> None:
         """End the processes of all workers and start new ones. The calls that they execute are
