@@ -96,8 +96,9 @@ def does(row: Row) -> str:
         return "" if turns.is_one else "tools"
     label = (callee_name(row.step) if isinstance(row.step, Invoke) else "") or row.label
     label = _answered(row, label)
-    label = "" if label == row.name else label
-    return label if row.word == row.name and label else f"{row.word} {label}".rstrip()
+    name = _answered(row, row.name)
+    label = "" if label == name else label
+    return label if row.word == name and label else f"{row.word} {label}".rstrip()
 
 
 def _answered(row: Row, text: str) -> str:
