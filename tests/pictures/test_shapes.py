@@ -82,6 +82,24 @@ def test_what_all_branches_read_is_one_line_to_their_frame() -> None:
     assert ("steps[1]", "steps[2].branches.a", "") in lines(scene(load(alone)))
 
 
+WRITTEN_AGAIN = """
+pipeline: p
+steps:
+- tool: {name: one, output: a}
+- tool: {name: two, output: b}
+- tool: {name: three, args: {x: !expr a}, output: a}
+- tool: {name: four, args: {x: !expr ctx}}
+"""
+
+
+def test_who_reads_all_stores_reads_the_last_value_of_each() -> None:
+    values = scene(load(WRITTEN_AGAIN)).values
+    assert {ends: list(names) for ends, names in values.items() if ends[1] == "steps[3]"} == {
+        ("steps[1]", "steps[3]"): ["b"],
+        ("steps[2]", "steps[3]"): ["a"],
+    }
+
+
 def test_the_case_of_a_route_is_its_condition_and_equal_conditions_are_two_cases() -> None:
     (choose,) = shapes.ROUTES.body.steps
     cases = {box.id: box.case for box in scene(shapes.ROUTES).boxes if box.case}
