@@ -32,7 +32,20 @@ function listsRuns({ named, element, button, hint, number, setText, duration, en
         element("div", { class: "scroll of-runs" }, element("table", {}, this.head, this.body)));
       this.show(this.state.start.list);
       place.addEventListener("pointerenter", () => this.refresh());
+      place.addEventListener("keydown", event => this.key(event));
       this.clock = setInterval(() => this.tick(), SECOND);
+    }
+
+    // Escape closes what is open around the focus, which goes back.
+    key(event) {
+      const from = event.composedPath();
+      if (event.key !== "Escape") return;
+      if (this.below.hasChildNodes() && (from.includes(this.below) || from.includes(this.compare))) {
+        this.below.replaceChildren();
+        this.compare.focus();
+      } else if (this.open && from.includes(this.inside)) this.toggle(this.open.id);
+      else return;
+      event.stopPropagation();
     }
 
     // The times of a list go on, and so do the runs.
