@@ -314,7 +314,7 @@ class Run(BaseRun):
                 return f"resumed{repeats}"
             case Journal(reuse=Reuse() as reuse):
                 source = "" if reuse.run_id in self._state.options.note else f" from {reuse.run_id}"
-                why = self._why_not_reused if not count and self.done else ""
+                why = self._why_not_reused if source and not count and self.done else ""
                 return f"{counted(count, 'call')} reused{source}{why and f' ({why})'}"
         return self._why_not_reused
 
