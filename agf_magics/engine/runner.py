@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, TypeGuard, TypeVar
 
@@ -286,6 +287,16 @@ class Runner:
             raise error
         return rescued
 
+    def _late_end(self, path: StepPath) -> Callable[[], None]:
+        """Emits that a call that was left running has ended; called on any thread."""
+        loop = asyncio.get_running_loop()
+
+        def tell() -> None:
+            with suppress(RuntimeError):  # the loop has ended before the call
+                loop.call_soon_threadsafe(lambda: self.emit(ev.AbandonedCallEnded(path, clock())))
+
+        return tell
+
     def fail_step(self, error: BaseException, site: CallSite[Any]) -> StepResult | None:
         """Emit the failure of a step. Returns a result if the step rescues its failure."""
         path = site.path
@@ -295,6 +306,8 @@ class Runner:
             if isinstance(error, StillRunning) and not error.reported:
                 error.reported = True
                 self.emit(ev.StepAbandoned(path, clock(), error.left_running))
+                if error.when_ended is not None:
+                    error.when_ended(self._late_end(path))
             else:
                 self.emit(ev.StepCancelled(path, clock()))
             return None

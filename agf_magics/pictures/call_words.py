@@ -42,6 +42,21 @@ def call_words(
     return line(" · ".join(filter(None, words)), 120)
 
 
+def asker_words(rows: Mapping[Key, Row], path: StepPath) -> str:
+    """The words of the step that asks a person: ``ask``, ``orders #3 · ask``. The number of a first
+    round says nothing, and neither does a part that the author has not named."""
+    words = list[str]()
+    key = Key()
+    for step, numbers in _steps(path):
+        key = (*key, step)
+        row = rows.get(key)
+        if row is None or row.turns is not None or (words and row.name == row.word):
+            continue
+        counted = [number for number in known_numbers(row, numbers) if row.many or number]
+        words.append(f"{_name(row)} {''.join(f'#{number}' for number in counted)}".strip())
+    return line(" · ".join(words), 120)
+
+
 def place_words(rows: Mapping[Key, Row], error: StepError) -> str:
     """Where a run failed: ``step 'score' (steps[1].do, element 3: "fig")``, ``step 'score' of 'check'
     (steps[0]/steps[1].do, element 3)``, ``step 'reply' (steps[2], request 2)``. Empty if the run has

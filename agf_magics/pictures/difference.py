@@ -5,12 +5,13 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from ..values.extent import CONTAINERS
 from ..values.tables.first_rows import frame_size
 from ..values.value import Value, equal
 from .plain import html, line, lines_html, plain
+from .table_difference import TableDifference, same_cell, table_difference
 from .text_tables import wide
 from .value_line import value_line
 from .values import value_among, value_text
@@ -30,13 +31,32 @@ _WIDE = 60
 """The most characters of a value in a table."""
 
 
+class DifferingPart(NamedTuple):
+    """A part that differs between two values."""
+
+    path: str
+    """``.limit``, ``[2].name``"""
+    first: Any
+    other: Any
+    table: TableDifference | None = None
+    """The tables of which it is a part."""
+    path_of_table: str = ""
+
+
 def find_differences(first: Value, other: Value) -> Iterator[tuple[str, Any, Any]]:
     """The path of each part that differs (`.limit`, `[2].name`), and the part in both values, or
-    `MISSING`. If the first `MOST_PARTS` parts are equal and there are more, the whole values.
+    `MISSING`. If the first `MOST_PARTS` parts are equal and there are more, the whole values. A column
+    that only one of two tables has is one part, ``[*].kg``, with its cells.
 
     >>> list(find_differences({"a": 1, "b": [1, 2]}, {"a": 1, "b": [1, 3]}))
     [('.b[1]', 2, 3)]
     """
+    for part in differing_parts(first, other):
+        yield part.path, part.first, part.other
+
+
+def differing_parts(first: Value, other: Value) -> Iterator[DifferingPart]:
+    """The parts of `find_differences`, with the tables that they are in."""
     differs = False
     waiting: list[tuple[str, Any, Any, int]] = [("", first, other, 0)]
     for _ in range(MOST_PARTS):
@@ -50,11 +70,13 @@ def find_differences(first: Value, other: Value) -> Iterator[tuple[str, Any, Any
                 for key in reversed(keys)
             ]
         elif depth < MOST_DEEP and type(mine) is type(theirs) is list:
+            if (table := table_difference(mine, theirs)) is not None:
+                for below, a, b in _parts_of(table):
+                    differs = True
+                    yield DifferingPart(path + below, a, b, table, path)
+                continue
             sizes = frame_size(mine), frame_size(theirs)
             if None not in sizes:  # their marks are not two rows
-                if mine[-1] != theirs[-1]:
-                    differs = True
-                    yield path, mine[-1], theirs[-1]
                 mine, theirs = mine[:-1], theirs[:-1]
             size = min(max(len(mine), len(theirs)), MOST_PARTS)
             waiting += [
@@ -63,9 +85,33 @@ def find_differences(first: Value, other: Value) -> Iterator[tuple[str, Any, Any
             ]
         elif _differ(mine, theirs):
             differs = True
-            yield path, mine, theirs
+            yield DifferingPart(path, mine, theirs)
     if waiting and not differs:
-        yield "", first, other
+        yield DifferingPart("", first, other)
+
+
+def _parts_of(table: TableDifference) -> Iterator[tuple[str, Any, Any]]:
+    """The parts of two tables that differ."""
+    mine, theirs = table.cells
+    if table.marks is not None and table.marks[0] != table.marks[1]:
+        yield "", *table.marks
+    for name in table.only_first:
+        yield _below("[*]", name), [row.get(name) for row in mine], MISSING
+    for name in table.only_other:
+        yield _below("[*]", name), MISSING, [row.get(name) for row in theirs]
+    for row in table.rows:
+        path = f"[{row.number}]"
+        if row.mine is None or row.theirs is None:
+            one, two = (MISSING if cells is None else cells for cells in (row.mine, row.theirs))
+            yield path, one, two
+            continue
+        for name in row.mine | row.theirs:
+            if name in table.common and not same_cell(row.mine, row.theirs, name):
+                yield (
+                    _below(path, name),
+                    row.mine.get(name, MISSING),
+                    row.theirs.get(name, MISSING),
+                )
 
 
 def _differ(mine: Any, theirs: Any) -> bool:

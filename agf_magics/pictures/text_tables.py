@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import zip_longest
 from typing import TypeVar
 
-from ..text.columns import cells
+from ..text.columns import WIDTH, cells
 from ..values.value import Value
 from .amounts import counted
-from .plain import details, html, padded
+from .plain import details, html, line, padded
 
 WRAP = "overflow-wrap:break-word;word-break:normal"
 """Lines break between words, and only a word longer than a line breaks inside; JupyterLab's own
@@ -172,6 +172,35 @@ def table_text(
     return ["  ".join(aligned(row)).rstrip() for row in both]
 
 
+LEAST = 12
+"""Columns of a terminal that a cell has at least."""
+
+
+def narrowed(
+    columns: tuple[str, ...], rows: tuple[tuple[str, ...], ...], flexible: Sequence[str]
+) -> Table:
+    """The table in at most `WIDTH` columns of a terminal: the widest cells of the ``flexible`` columns
+    are cut; if that is not enough, these columns are left out, the last one first."""
+    widths = [max(map(cells, column)) for column in zip(columns, *rows, strict=True)]
+    places = [columns.index(name) for name in flexible if name in columns]
+    while (over := sum(widths) + 2 * (len(widths) - 1) - WIDTH) > 0 and places:
+        widest = max(places, key=widths.__getitem__)
+        if widths[widest] <= LEAST:
+            left = places[-1]
+            kept = [place for place in range(len(columns)) if place != left]
+            names = tuple(columns[place] for place in kept)
+            return narrowed(
+                names, tuple(tuple(row[place] for place in kept) for row in rows), flexible
+            )
+        widths[widest] = max(widths[widest] - over, LEAST)
+    return columns, tuple(
+        tuple(
+            line(cell, widths[place]) if place in places else cell for place, cell in enumerate(row)
+        )
+        for row in rows
+    )
+
+
 def drop_empty_columns(columns: tuple[str, ...], rows: tuple[tuple[str, ...], ...]) -> Table:
     kept = [place for place in range(len(columns)) if any(row[place] for row in rows)]
     return tuple(columns[place] for place in kept), tuple(
@@ -180,14 +209,18 @@ def drop_empty_columns(columns: tuple[str, ...], rows: tuple[tuple[str, ...], ..
 
 
 def list_rows(
-    columns: tuple[str, ...], rows: Sequence[tuple[str, ...]], title: str, none: str
+    columns: tuple[str, ...],
+    rows: Sequence[tuple[str, ...]],
+    title: str,
+    none: str,
+    flexible: Sequence[str] = (),
 ) -> dict[str, str]:
     """The rows as a table by MIME type, without empty columns. ``none``: the text of an empty
-    table."""
+    table. ``flexible``: see `narrowed`."""
     if not rows:
         return {"text/html": f"<p>{html(none)}</p>", "text/plain": none}
     table = drop_empty_columns(columns, tuple(rows))
     return {
         "text/html": table_html(*table, title),
-        "text/plain": "\n".join(table_text(*table)),
+        "text/plain": "\n".join(table_text(*narrowed(*table, flexible))),
     }

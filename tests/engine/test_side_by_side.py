@@ -12,6 +12,7 @@ from typing import Any
 import agf_magics as agf
 from agf_magics.flow.progress import events as ev
 from agf_magics.limits.budgets import LimitReached
+from agf_magics.pictures.pages.parts import unstopped
 from tests.engine.virtual_time import run_virtual
 from tests.fans import fan_out
 
@@ -252,6 +253,12 @@ steps:
 
 def test_only_the_step_of_a_call_that_does_not_stop_is_left_running() -> None:
     registry, gate, events = agf.Registry(), threading.Event(), list[ev.Event]()
+    has_ended = threading.Event()
+
+    def told(event: ev.Event) -> None:
+        events.append(event)
+        if isinstance(event, ev.AbandonedCallEnded):
+            has_ended.set()
 
     @agf.tool(registry=registry, where="thread")
     def work(x: int) -> None:
@@ -261,13 +268,19 @@ def test_only_the_step_of_a_call_that_does_not_stop_is_left_running() -> None:
         flow = agf.load(fan_out(limit=4), registry=registry)
         # This is long enough for the call to begin.
         limits = agf.Limits(timeout=0.5)
-        run = agf.run(flow, {"xs": [1]}, registry=registry, on_event=events.append, limits=limits, raises=False)
+        run = agf.run(flow, {"xs": [1]}, registry=registry, on_event=told, limits=limits, raises=False)
+        left = [(row.id, row.state) for row in run.progress.rows.values() if row.left]
+        words = unstopped(run.progress)
     finally:
         gate.set()
     assert run.error.code == "limit.timeout"
     assert [event.at[0] for event in events if isinstance(event, ev.StepAbandoned)] == ["steps[0].do"]
     assert [event.at[0] for event in events if isinstance(event, ev.StepCancelled)] == ["steps[0]"]
-    assert [(row.id, row.state) for row in run.progress.rows.values() if row.left] == [("steps[0].do", "left")]
+    assert left == [("steps[0].do", "left")]
+    assert words == ["1 call left running"]
+    assert has_ended.wait(60)  # the end of the function is told, too
+    assert unstopped(run.progress) == ["1 call left running has ended"]
+    assert not run.progress.unstopped
 
 
 def test_plain_tools_of_two_branches_run_at_the_same_time() -> None:

@@ -2,6 +2,7 @@
 
 import pickle
 from itertools import pairwise
+from typing import Any
 
 import pandas
 import pyarrow
@@ -265,13 +266,54 @@ def test_a_store_without_json_is_compared_by_the_call_that_wrote_it(registry: ag
         **dict.fromkeys(("stores.orders[0].n", "stores.orders[1].n"), "yes"),
     }
     assert not any(name.startswith("stores.fixed") for name in differs)
-    names = [row.name for row in compare_runs({"runs": [first_run.run_id, second_run.run_id]})["values"]]
-    assert "stores.copied[0].n (also stores.orders, orders output)" in names
+    values = compare_runs({"runs": [first_run.run_id, second_run.run_id]})["values"]
+    names = [row.name for row in values]
+    (tables,) = (row.table for row in values if row.name == "stores.copied (also stores.orders, orders output)")
+    assert tables == {
+        "about": "2 × 2 · 2 of the 2 rows differ",
+        "columns": [["n", ""], ["name", ""]],
+        "rows": [
+            {"sign": "", "number": 0, "cells": [["1", "2"], ["a"]]},
+            {"sign": "", "number": 1, "cells": [["1", "2"], ["b"]]},
+        ],
+        "more": "",
+    }
     assert not any("steps[" in name for name in names)
     again = agf.runs(agf.run("tables", {"n": 1}, registry=registry, reuse=True).run_id)
     assert {row["value"]: row["differs"] for row in first_run.compare(again).values} == {
         "stores.copied": "not compared"
     }
+
+
+@pytest.mark.parametrize(
+    ("edited", "expected"),
+    [
+        ("", []),
+        ("def measure(n: int) -> int:\n    return n * factor + 1", ["the code of measure was edited"]),
+        ("factor = 3", ["measure reads factor, which changed"]),
+        (
+            "factor = 4\ndef measure(n: int) -> int:\n    return n * factor - 1",
+            ["the code of measure was edited, and so was factor, which it reads"],
+        ),
+    ],
+)
+def test_a_comparison_names_the_functions_that_were_edited(
+    registry: agf.Registry, edited: str, expected: list[str]
+) -> None:
+    from agf_magics.notebook.display.run_comparison import compare_runs
+
+    names: dict[str, Any] = {"__name__": "__main__"}
+    exec("factor = 2\ndef measure(n: int) -> int:\n    return n * factor", names)
+    agf.tool(names["measure"], registry=registry)
+    agf.define("pipeline: m\nsteps:\n- tool: {name: measure, args: {n: 1}}", name="m", registry=registry)
+    first = agf.runs(agf.run("m", registry=registry).run_id)
+    exec(edited, names)
+    agf.tool(names["measure"], registry=registry)
+    second = agf.runs(agf.run("m", registry=registry).run_id)
+    comparison = first.compare(second)
+    assert list(comparison.edited) == expected
+    assert repr(comparison).startswith("Between the runs: " if expected else first.run_id)
+    assert compare_runs({"runs": [first.run_id, second.run_id]})["edited"] == "".join(expected)
 
 
 def test_what_differs_comes_before_what_was_not_compared(registry: agf.Registry) -> None:

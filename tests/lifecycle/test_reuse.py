@@ -101,6 +101,31 @@ def test_an_equal_run_calls_nothing_and_has_the_same_end(calls: Calls) -> None:
     assert [row.earlier for row in again.steps.values()] == [1, 1, 1]
 
 
+@pytest.mark.parametrize(
+    ("edit", "n", "why"),
+    [
+        ("", 1, "1 call reused from {}"),
+        ("", 2, "0 calls reused from {} (no edit of a tool was found: its calls have other values)"),
+        ("factor = 3", 1, "0 calls reused from {} (measure reads factor, which changed)"),
+        (
+            "def measure(n: int) -> int:\n    return n - factor",
+            1,
+            "0 calls reused from {} (the code of measure was edited)",
+        ),
+    ],
+)
+def test_a_run_that_reused_nothing_says_why(edit: str, n: int, why: str) -> None:
+    registry, names = agf.Registry(), dict[str, Any](__name__="__main__")
+    exec("factor = 2\ndef measure(n: int) -> int:\n    return n * factor", names)
+    agf.tool(names["measure"], registry=registry)
+    text = "pipeline: reason\nsteps:\n- tool: {name: measure, args: {n: !expr ctx.n}}"
+    first = agf.run(text, {"n": 1}, registry=registry, reuse=True)
+    assert first.note == "nothing is reused: this is the first run of reason"
+    exec(edit, names)
+    agf.tool(names["measure"], registry=registry)
+    assert agf.run(text, {"n": n}, registry=registry, reuse=True).note == why.format(first.run_id)
+
+
 def test_an_identical_call_after_an_edited_step_is_reused_too(calls: Calls) -> None:
     run(BOTH, calls)
     edited = BOTH.replace("steps:\n", 'steps:\n- transform: {value: "1", output: one}\n').replace("shout", "shout")

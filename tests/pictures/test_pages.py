@@ -621,6 +621,18 @@ def test_the_live_line_is_written_into_a_terminal_when_it_changes_and_leaves_not
     assert file.getvalue() == f"{empty}{first}{empty}"
 
 
+def test_the_live_line_makes_room_for_what_a_tool_prints() -> None:
+    empty, file, progress = "\r\x1b[2K", Terminal(), fan_out(200, 1000)
+    line = LiveLine(file)
+    first = live_line(progress, 1.0)[: shutil.get_terminal_size().columns - 1]
+    for text in ("a", "\n"):  # as `print` writes them
+        line.show(progress, 1.0)
+        with line.away(text):
+            file.write(text)
+    line.show(progress, 1.0)
+    assert file.getvalue() == f"{empty}{first}{empty}a\n{empty}{first}"
+
+
 def test_the_live_line_is_not_written_into_a_file() -> None:
     file = io.StringIO()
     LiveLine(file).show(fan_out(200, 1000), 1.0)

@@ -20,7 +20,7 @@ import pydantic
 import pytest
 
 from agf_magics.journal.codec.encoding import preview
-from agf_magics.pictures.text_tables import drop_empty_columns, list_rows, table_html, table_text
+from agf_magics.pictures.text_tables import drop_empty_columns, list_rows, narrowed, table_html, table_text
 from agf_magics.pictures.value_line import cell_text, value_line
 from agf_magics.pictures.values import (
     MOST_COLUMNS,
@@ -441,6 +441,23 @@ def test_a_table_as_text_has_columns_of_cells_and_no_empty_one() -> None:
     assert listed["text/html"].count("<th ") == 2
     assert ">all</caption>" in listed["text/html"]
     assert list_rows(columns, (), "all", "<none>") == {"text/html": "<p>&lt;none&gt;</p>", "text/plain": "<none>"}
+
+
+@pytest.mark.parametrize(
+    ("cells", "left", "cut"),
+    [
+        (("run-1", "ok", "short", "In[4]"), ("run", "status", "input", "shown in"), False),
+        (("run-1", "ok", "x" * 100, "In[4]"), ("run", "status", "input", "shown in"), True),
+        (("r" * 60, "ok", "x" * 100, "In[4]"), ("run", "status"), False),
+        (("r" * 50, "ok", "x" * 100, "y" * 50), ("run", "status", "input"), True),
+        (("r" * 90, "ok", "x", "y"), ("run", "status"), False),  # what is never cut may be wider
+    ],
+)
+def test_a_table_for_a_terminal_is_narrowed(cells: tuple[str, ...], left: tuple[str, ...], cut: bool) -> None:
+    columns, rows = narrowed(("run", "status", "input", "shown in"), (cells,), ("input", "shown in"))
+    assert columns == left
+    assert max(map(len, table_text(columns, rows))) <= max(78, len(cells[0]) + 8)
+    assert (rows[0][0], any(cell.endswith("…") for cell in rows[0])) == (cells[0], cut)
 
 
 def test_a_short_cell_stays_on_one_line_and_a_column_without_a_name_has_no_header() -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import Any, ClassVar, Protocol
 
@@ -24,14 +24,27 @@ printing: ContextVar[Prints | None] = ContextVar("printing", default=None)
 """The receiver of the current user code's prints; None: nobody gets them."""
 
 
+LineAway = Callable[[str], contextlib.AbstractContextManager[None]]
+"""Takes a line that is written again and again out of the way of a text that is printed."""
+
+lines_away: list[LineAway] = []
+"""The lines about runs that a terminal shows now."""
+
+
 class _Copied:
-    """A wrapper of `sys.stdout` that gives a copy of each text to the printing call."""
+    """A wrapper of `sys.stdout` that gives a copy of each text to the printing call. A line about a run
+    does not stand where it prints."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
 
     def write(self, text: str) -> Any:
-        written = self._stream.write(text)
+        if lines_away and isinstance(text, str):
+            with lines_away[-1](text):
+                written = self._stream.write(text)
+                self._stream.flush()
+        else:
+            written = self._stream.write(text)
         if (prints := printing.get()) is not None and isinstance(text, str):
             prints.add(text)
         return written

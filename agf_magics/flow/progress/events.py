@@ -81,6 +81,13 @@ class StepAbandoned(NamedTuple):
     why: str
 
 
+class AbandonedCallEnded(NamedTuple):
+    """User code that was left running has ended; it may come after RunEnded."""
+
+    at: StepPath
+    when: float
+
+
 class StepRetried(NamedTuple):
     """A step or element failed and is tried again."""
 
@@ -252,6 +259,7 @@ Event = (
     | StepFailed
     | StepCancelled
     | StepAbandoned
+    | AbandonedCallEnded
     | StepRetried
     | Progressed
     | StepSkipped

@@ -95,6 +95,8 @@ class Progress:
         self.moved: dict[Row, float] = {}
         """The seconds by which rows without calls are shown earlier than this session evaluated
         them: the time of their first evaluation is not recorded."""
+        self.ended_late = 0
+        """The number of calls that were left running and have ended."""
         self.changes = 0
         """A number that grows with every event, so that a view knows whether it is up to date."""
 
@@ -186,6 +188,11 @@ def _fold_step(progress: Progress, event: ev.Event) -> None:
             _blame(progress, row)
         case ev.StepAbandoned(path, when):
             _end_call(progress, path, when).left += 1
+        case ev.AbandonedCallEnded(path, _):
+            row = progress.row(path)
+            row.left -= 1
+            row.cancelled += 1
+            progress.ended_late += 1
         case ev.StepSkipped(path, _, why):
             row = progress.row(path)
             row.why = why
@@ -479,5 +486,5 @@ def _within(progress: Progress, outer: Row) -> frozenset[Row]:
     return outer.within
 
 
-AFTER_END = (ev.Warned, ev.TokensUsed, ev.BackgroundCallEnded)
+AFTER_END = (ev.Warned, ev.TokensUsed, ev.BackgroundCallEnded, ev.AbandonedCallEnded)
 """The events that still count after the end of the run. Tokens cost money then, too."""

@@ -4,12 +4,11 @@ again."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
 from ...catalog import Agent, Policy, Tool, Transform
-from ...catalog.digests.functions import ITS_CODE
 from ...engine.calls import dry_run
 from ...engine.calls.model_requests import dry_reply
 from ...engine.linking.linked import Linked, Person, flow_at
@@ -33,6 +32,7 @@ from ...journal.records.records import (
 )
 from ...limits.grants import ANYTHING, Grant
 from ...values.value import Value
+from ..storage.edited_functions import edited_words
 from .offline import OfflineJournal, refuse_call
 
 OTHER_ARGUMENTS = "its arguments differ"
@@ -138,9 +138,9 @@ class Forecast(OfflineJournal):
         if not isinstance(callee, Tool | Agent | Transform | Policy):
             return "its model was edited"
         names, left_out = self._edited_parts(callee)
-        edits = [_edited(names, "its function")]
+        edits = [edited_words(names, "its function")]
         for name, tool in self._offered.items():
-            edits.append(_edited(self._edited_parts(tool)[0], f"its tool {name!r}"))
+            edits.append(edited_words(self._edited_parts(tool)[0], f"its tool {name!r}"))
         edited = "; ".join(filter(None, edits))
         if not edited:
             edited = f"its schema{' or one of its tools' if self._offered else ''} was edited"
@@ -176,19 +176,6 @@ class Forecast(OfflineJournal):
             if linked is not None and isinstance(linked.callees.get(key[-1]), Person):
                 self.made_again[key] += 1
                 self.misses.setdefault(key, Miss("a person is asked again"))
-
-
-def _edited(names: Sequence[str], subject: str) -> str:
-    """What was edited, as a sentence; empty: nothing. ``names``: of the parts of a function."""
-    if not names:
-        return ""
-    read = [name for name in names if name != ITS_CODE]
-    others = " and ".join(filter(None, (", ".join(read[:-1]), *read[-1:])))
-    if not read:
-        return f"the code of {subject} was edited"
-    if len(read) == len(names):
-        return f"{subject} reads {others}, which changed"
-    return f"the code of {subject} was edited, and so was {others}, which it reads"
 
 
 class RecordedCalls:

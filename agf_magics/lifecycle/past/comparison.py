@@ -16,26 +16,23 @@ from ...flow.progress.usage import Usage, one_reply
 from ...flow.progress.worked import union
 from ...flow.step_path import StepPath, format_path
 from ...flow.steps import Invoke
+from ...journal.calls.changed_objects import NOTHING_CHANGED
 from ...journal.codec.json_texts import encode
 from ...journal.codec.same_values import Essence, Stored, essence, have_same, is_same
 from ...journal.records.model_use import uses
 from ...journal.records.records import Record, StoredValue
 from ...pictures.amounts import counted
-from ...pictures.difference import (
-    MISSING,
-    find_differences,
-    text_difference,
-)
+from ...pictures.difference import MISSING, text_difference
 from ...values.value import Value
 from ..input.fields import fields_of
+from ..storage.edited_functions import edited_between
 from ..storage.manifest import Manifest
 from .align_steps import align
+from .compared_values import Same, differing_values, one_difference
 from .comparison_tables import FIRST, NOT_COMPARED, SECOND, Comparison, Differences
 
 MOST_VALUES = 100
 """Rows of the table of values."""
-MOST_EACH = 20
-"""Differences that are listed of one value."""
 MOST_CALLS = 20
 """Calls whose values are compared: the first ones that differ."""
 LONGEST_COMPARED = 1_000_000
@@ -62,6 +59,8 @@ class ComparedRun(NamedTuple):
     flow: tuple[str, str] = ("", "")
     """The language and the name of what ran: another definition of the same flow is an edited
     one."""
+    changed: frozenset[bytes] = NOTHING_CHANGED
+    """The keys of the objects that its calls changed."""
     error: str = ""
     """The message of the error that ended it, or else its status; empty if it ended well."""
 
@@ -110,9 +109,6 @@ _Place = tuple[_Step, tuple[int, ...]]
 
 Calls = dict[_Place, _Call]
 """The calls of a step."""
-
-Same = bool | None
-"""Whether two values are the same; None: what is stored does not say it."""
 
 Sames = dict[_Place, tuple[Same, Same]]
 """Whether the outputs and the inputs are the same, for each call that both runs have."""
@@ -171,7 +167,10 @@ def compare(a: ComparedRun, b: ComparedRun) -> Comparison:
     )
     comparison.uncalled = tuple(dict.fromkeys(_uncalled(sides, names)))
     comparison.runs = (a.run_id, b.run_id)
+    functions = a.order.functions, b.order.functions
+    comparison.edited = tuple(edited_between(*functions, a.changed | b.changed))
     rows = list(islice(_differences(sides, sames), MOST_VALUES + 1))
+    comparison.tables = dict(filter(None, (row.pop("table", None) for row in rows)))
     comparison.is_cut = len(rows) > MOST_VALUES
     # What differs comes first: a value that was not compared tells the least.
     rows_in_order = sorted(rows[:MOST_VALUES], key=lambda row: row["differs"] == NOT_COMPARED)
@@ -365,21 +364,21 @@ def _ended_calls(run: ComparedRun) -> Iterator[Record]:
 
 def _differences(sides: tuple[_Side, _Side], sames: Sames) -> Iterator[dict[str, Any]]:
     a, b = (side.run for side in sides)
-    yield from _parts("input", a.input, b.input, is_same(a.order.packed, b.order.packed))
+    yield from differing_values("input", a.input, b.input, is_same(a.order.packed, b.order.packed))
     # A run that did not end well has no output, which is not the output null.
     mine, its = (MISSING if run.error else run.output for run in (a, b))
-    yield from _parts("output", mine, its, is_same(a.stored_output, b.stored_output))
+    yield from differing_values("output", mine, its, is_same(a.stored_output, b.stored_output))
     mine, its = (run.error or MISSING for run in (a, b))
-    yield from _parts("error", mine, its, mine == its)
+    yield from differing_values("error", mine, its, mine == its)
     yield from _stores(sides, sames)
     changed = {place: both for place, both in sames.items() if both != (True, True)}
     shown = dict(islice(changed.items(), MOST_CALLS))
     # The values are read again: those of all calls may be more than the memory holds.
     before, after = (dict(_small_records(side, shown)) for side in sides)
     for place, both in shown.items():
-        yield from _call_parts(both, (before[place], after[place]))
+        yield from _calldiffering_values(both, (before[place], after[place]))
     if len(changed) > MOST_CALLS:
-        yield _difference(counted(len(changed) - MOST_CALLS, "more call"), "…", "…")
+        yield one_difference(counted(len(changed) - MOST_CALLS, "more call"), "…", "…")
 
 
 def _stores(sides: tuple[_Side, _Side], sames: Sames) -> Iterator[dict[str, Any]]:
@@ -393,10 +392,10 @@ def _stores(sides: tuple[_Side, _Side], sames: Sames) -> Iterator[dict[str, Any]
         for run in (a, b)
     )
     # Not known to be the same: only parts that differ are listed, and never the stores as a whole.
-    yield from _parts("stores", first, other, is_same=False)
+    yield from differing_values("stores", first, other, is_same=False)
     for name in sorted(previews - skipped):
         mine, its = (run.stores.get(name, MISSING) for run in (a, b))
-        yield from _parts(f"stores.{name}", mine, its, _same_results(name, sides, sames))
+        yield from differing_values(f"stores.{name}", mine, its, _same_results(name, sides, sames))
 
 
 def _same_results(store: str, sides: tuple[_Side, _Side], sames: Sames) -> Same:
@@ -436,45 +435,17 @@ def _small(text: Any) -> Any:
     return encode(f"{len(text):,} characters of JSON")
 
 
-def _call_parts(
+def _calldiffering_values(
     sames: tuple[Same, Same], records: tuple[Record, Record]
 ) -> Iterator[dict[str, Any]]:
     a, b = records
     path = format_path(a.at)
     same_output, same_input = sames
-    yield from _parts(f"{path} input", a.arguments_shown, b.arguments_shown, same_input)
+    yield from differing_values(f"{path} input", a.arguments_shown, b.arguments_shown, same_input)
     if same_output is not True and (a.error or b.error):
-        yield _difference(f"{path} output", *(rec.message or "it succeeded" for rec in records))
+        yield one_difference(f"{path} output", *(rec.message or "it succeeded" for rec in records))
     else:
-        yield from _parts(f"{path} output", a.value_shown, b.value_shown, same_output)
-
-
-def _parts(name: str, first: Value, other: Value, is_same: Same) -> Iterator[dict[str, Any]]:
-    """The parts that differ in what is shown of two values; if none does, the values as a whole,
-    unless they are known to be the same."""
-    if is_same is True:
-        return
-    parts = find_differences(first, other)
-    has_difference = False
-    for path, a, b in islice(parts, MOST_EACH):
-        has_difference = True
-        yield _difference(name + path, a, b)
-    if next(parts, None) is not None:
-        yield _difference(f"more of {name}", "…", "…")
-    if not has_difference and name != "stores":
-        whole = _difference(name, first, other)
-        yield whole if is_same is False else {**whole, "differs": NOT_COMPARED}
-
-
-def _difference(value: str, first: Any, other: Any) -> dict[str, Any]:
-    if first is MISSING:
-        differs = SECOND
-    elif other is MISSING:
-        differs = FIRST
-    else:
-        differs = "yes"
-    first, other = (None if part is MISSING else part for part in (first, other))
-    return {"value": value, "differs": differs, "first": first, "other": other}
+        yield from differing_values(f"{path} output", a.value_shown, b.value_shown, same_output)
 
 
 def _texts(order: Manifest) -> dict[str, str]:

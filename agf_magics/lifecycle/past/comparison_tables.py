@@ -6,11 +6,12 @@ and print themselves in a notebook.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import ClassVar
 
 from ...pictures.difference import diff_html, diff_text, shorten_pair
 from ...pictures.plain import line, parts_html, parts_text, untypeset
+from ...pictures.table_difference import TableDifference
 from ...pictures.text_tables import Table
 from ..runs.trace import Trace, table_of
 
@@ -50,6 +51,11 @@ class Comparison(Trace):
     values: Differences
     """The values that differ, and those that are not compared: parts of the input, of the calls, of
     the output and of the stores."""
+    edited: tuple[str, ...]
+    """What was edited between the runs in the functions that both call: ``the code of measure was
+    edited``."""
+    tables: Mapping[str, TableDifference]
+    """The differences of tables, by the beginning of the names of their parts in ``values``."""
     is_cut: bool
     """Whether more values differ than ``values`` has."""
     definitions: str
@@ -71,7 +77,9 @@ class Comparison(Trace):
         steps = table(self) if self else ""
         values = table(self.values) if self.values else ""
         definitions = text(self.definitions) if self.definitions else ""
-        return zip(self._titles, (steps, values, definitions), strict=True)
+        edited = line(f"Between the runs: {'; '.join(self.edited)}", 500) if self.edited else ""
+        first, *others = zip(self._titles, (steps, values, definitions), strict=True)
+        return iter([*([(edited, "")] if edited else []), first, *others])
 
     def _table(self) -> Table:
         differing_first = sorted(self, key=lambda row: not row["differs"])

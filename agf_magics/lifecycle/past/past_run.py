@@ -302,11 +302,16 @@ class PastRun(BaseRun):
                 tuple(run.progress.rows.values()),
                 run.clock,
                 (run.language, run.name),
+                run._changed_objects(),
                 "" if run.status == "ok" else _message(run.error) or run.status,
             )
             for run in (self, other)
         )
         return compare(first, second)
+
+    def _changed_objects(self) -> frozenset[bytes]:
+        with as_definition_errors(), self._store.reading() as connection:
+            return runs.changed_objects(connection, self._row.head.num)
 
     def export(self, path: str | Path) -> Path:
         """Write the run to the file ``path`` (required) as JSON, opaque values as displayed, and

@@ -314,8 +314,13 @@ class Run(BaseRun):
                 return f"resumed{repeats}"
             case Journal(reuse=Reuse() as reuse):
                 source = "" if reuse.run_id in self._state.options.note else f" from {reuse.run_id}"
-                return f"{counted(count, 'call')} reused{source}"
-        return ""
+                why = self._why_not_reused if source and not count and self.done else ""
+                return f"{counted(count, 'call')} reused{source}{why and f' ({why})'}"
+        return self._why_not_reused
+
+    @cached_property
+    def _why_not_reused(self) -> str:
+        return self._state.why_not_reused()
 
     @property
     def how_to_continue(self) -> str:

@@ -1,13 +1,14 @@
-"""Finds the tools and agents of an earlier run that were edited since it began, by the digests in
-its manifest."""
+"""Finds the tools and agents that were edited since an earlier run, by the digests in its
+manifest."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ...catalog import Agent, Registry, Tool
 from ...catalog.digests.digesting import digest_function
+from ...catalog.digests.functions import ITS_CODE
 from ...journal.calls.changed_objects import edited_parts, parts_of
 from ...settings.settings import current
 from ...text.diagnostics import Diagnostic
@@ -45,3 +46,29 @@ def mixed_versions(
         message = f"{kind} {callee.name!r} was edited since the run began; {results}"
         hint = "a new run with --reuse (reuse=True) makes its calls again, and keeps the others"
         yield Diagnostic("run.edited-since", message, hint=hint, severity="warning")
+
+
+def edited_between(
+    earlier: Mapping[str, Mapping[str, str]],
+    later: Mapping[str, Mapping[str, str]],
+    changed: frozenset[bytes],
+) -> Iterator[str]:
+    """The edits between two runs, as sentences, by the digests of the parts of their functions.
+    ``changed``: the keys of the objects that calls of one of the runs changed."""
+    for name, parts in earlier.items():
+        if name in later:
+            names, _ = edited_parts(parts, later[name], changed)
+            yield from filter(None, [edited_words(names, name)])
+
+
+def edited_words(names: Sequence[str], subject: str) -> str:
+    """What was edited, as a sentence; empty: nothing. ``names``: of the parts of a function."""
+    if not names:
+        return ""
+    read = [name for name in names if name != ITS_CODE]
+    others = " and ".join(filter(None, (", ".join(read[:-1]), *read[-1:])))
+    if not read:
+        return f"the code of {subject} was edited"
+    if len(read) == len(names):
+        return f"{subject} reads {others}, which changed"
+    return f"the code of {subject} was edited, and so was {others}, which it reads"

@@ -12,6 +12,7 @@ from contextlib import suppress
 from functools import partial
 
 from ...journal.calls.reuse import EarlierRun, ReadValue, Reuse, ReusedRuns
+from ...journal.codec.encoding import DecodeError
 from ...journal.codec.identities import Identities
 from ...journal.database.errors import JournalError, as_definition_errors
 from ...journal.database.store import Store
@@ -23,10 +24,14 @@ from ...journal.runs import (
     read_run,
     reading_texts,
 )
+from ...pictures.amounts import counted
+from ...text.diagnostics import DefinitionError
 from ...values.value import Value
 from ..runs.run import Run
 from ..runs.state import RunState
+from .edited_functions import edited_between
 from .lookup import find_run, journal
+from .manifest import read_manifest
 from .run_names import identify, journaled_names, word_of
 from .stored_results import unpickle
 
@@ -59,7 +64,12 @@ def find_reused_again(store: Store, reused: ReusedRuns) -> list[RunHead]:
 
 def reuse_results(state: RunState, heads: Sequence[RunHead]) -> None:
     """Let a run reuse, for each call, the newest result in these runs. Raises DefinitionError."""
-    if state.journal is None or not heads:
+    if state.journal is None:
+        return
+    if not heads:
+        if state.options.reuse:
+            first = f"nothing is reused: this is the first run of {state.linked.flow.name}"
+            state.why_not_reused = partial(str, first)
         return
     store = state.journal.store
     source = heads[0].run_id if len(heads) == 1 else f"the last {len(heads)} runs"
@@ -71,6 +81,25 @@ def reuse_results(state: RunState, heads: Sequence[RunHead]) -> None:
                 earlier_run = EarlierRun(head.run_id, changed_objects(connection, head.num))
                 reuse.add(earlier_run, missing_results(connection, head.num, reuse.count))
         state.journal.reuse = reuse
+    state.why_not_reused = partial(_why_not_reused, state, heads[0], reuse)
+
+
+def _why_not_reused(state: RunState, head: RunHead, reuse: Reuse) -> str:
+    """Why a run has no result of the run ``head``, the newest of those that it may reuse."""
+    if state.journal is None:
+        return ""
+    store = state.journal.store
+    with suppress(JournalError, DecodeError, DefinitionError):
+        rows = [read_run(store, run_id) for run_id in (head.run_id, state.run_id)]
+        earlier, later = (read_manifest(row).functions for row in rows if row is not None)
+        with store.reading() as connection:
+            changed = changed_objects(connection, head.num)
+        edits = list(edited_between(earlier, later, changed))
+        if edits:
+            more = f", and {counted(len(edits) - 1, 'more edit')}" if len(edits) > 1 else ""
+            return f"{edits[0]}{more}"
+        return "no edit of a tool was found: its calls have other values"
+    return ""
 
 
 def reader_of_results(store: Store, input: Value) -> tuple[ReadValue, Identities]:

@@ -53,8 +53,8 @@ def shown_columns(table: RowsShown, rows: Iterable[Mapping[str, Value]]) -> tupl
     """The columns of ``rows``, which are those of `RowTable.shown_at`, without columns about the run,
     such as cost, that are empty here; and how many others are left out.
 
-    How a row ended comes after its number, because the columns of a wide input would hide it. Of a
-    wide table, the last columns of the input are left out: its file has them."""
+    What came of a row is after its number: how it ended, its output, its scores; then follow the columns
+    of the input, of which the last ones are left out in a wide table: its file has them."""
     filled = dict[str, bool]()
     for row in rows:
         for name, value in row.items():
@@ -63,8 +63,9 @@ def shown_columns(table: RowsShown, rows: Iterable[Mapping[str, Value]]) -> tupl
     last = [*map(table.column_of, ("error", "seconds", "tokens", "cost"))]
     about = {*first, *last}
     columns = [name for name, is_filled in filled.items() if is_filled or name not in about]
-    places = {name: place for place, name in enumerate(first, -len(first))}
+    places: dict[str, float] = {name: place for place, name in enumerate(first, -len(first))}
     places |= {name: place for place, name in enumerate(last, 1)}
+    places |= dict.fromkeys(table.terms.columns, 0.5)
     columns.sort(key=lambda name: places.get(name, 0))
     of_input = [name for name in columns if name in table.terms.columns]
     hidden = {*of_input[max(0, len(of_input) + MOST_COLUMNS - len(columns)) :]}

@@ -27,6 +27,7 @@ function callPages({ named, element, button, hint, table, number, ends, valueEle
     constructor(pages, index) {
       Object.assign(this, { pages, index, talks: new Map(), lead: element("div") });
       this.back = pages.go("‹ Elements", "List the elements", { byElement: true, index: [] });
+      this.back.classList.add("back");
       this.title = element("b");
       this.node = element("div", {}, element("div", { class: "actions" }, this.back, this.title), this.lead);
       pages.inner.replaceChildren(this.node);
@@ -167,7 +168,13 @@ function callPages({ named, element, button, hint, table, number, ends, valueEle
 
     async open(number_) {
       this.isOpen = this.search.hidden = true;
-      const back = button("‹ Calls", () => { this.isOpen = false; this.fetch(); });
+      // The focus goes back to the row of the call.
+      const rows = () => [...this.listed?.querySelectorAll("tr[tabindex]") ?? []], at = rows().findIndex(row => row.contains(this.panel.view.root.activeElement));
+      const back = button("‹ Calls", async () => {
+        this.isOpen = false;
+        await this.fetch();
+        rows()[at]?.focus({ preventScroll: true });
+      }, { class: "back" });
       try {
         this.inner.replaceChildren(back, ...call(await this.state.request("call", { step: this.step, number: number_ })));
       } catch (error) { return this.inner.replaceChildren(back, errorElement(error.message)); }

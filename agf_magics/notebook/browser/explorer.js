@@ -1,5 +1,7 @@
 // One view of a run: the header with its buttons, one of three views of the steps, and the panel of the selected step.
 
+const ROOM_OF_TABLES = 1250; // pixels below which the tables of calls have no room beside the steps
+const AGENT = "✦"; // of a step that has a conversation
 const NARROW = 640; // pixels below which the panel is below the steps
 const SMALL = 900; // pixels below which rows have no ids
 const TALL = 1200; // pixels below which the buttons have a line of their own below the words
@@ -43,7 +45,10 @@ class Explorer {
     this.hiding = element("style"); // an element of the document: the shadow root has a style of its own
     this.live = element("div", { class: "hidden-text", role: "status", "aria-live": "polite" });
     this.box = element("div", { class: "explorer", role: "region", "aria-label": `Run of ${state.name}: ${state.runId}`, on: {
-      keydown: event => this.key(event), focusin: ({ target }) => { this.focused = target; },
+      keydown: event => this.key(event), focusin: ({ target, relatedTarget }) => {
+        this.focused = target;
+        if (this.main.contains(relatedTarget)) this.before = relatedTarget;
+      },
       focusout: event => { if (event.relatedTarget) this.focused = null; } } },
       element("header", { role: "group", "aria-label": "Run" }, element("span", { class: "titles" }, this.title, this.titles.dropped), element("span", { class: "controls" }, this.buttons.resume, // never where Cancel was
         element("span", { class: "tabs", role: "tablist", "aria-label": "Views" }, Object.values(this.tabs)),
@@ -57,6 +62,9 @@ class Explorer {
     // The panel is as high as what is beside it, and may always be as high as a short list.
     this.beside = new ResizeObserver(([entry]) => this.limit(Math.max(TALLEST, this.isBelow ? innerHeight * 0.6 : entry.contentRect.height)));
     this.beside.observe(this.main);
+    // Of a run that goes on, the header keeps the lines that its words once needed: what is below does not jump.
+    this.high = new ResizeObserver(([{ target, contentRect: { height } }]) => { target.style.minHeight = state.last.live ? `${height}px` : ""; });
+    this.high.observe(this.title.parentNode);
     state.views.add(this);
     this.box.classList.toggle("alone", Boolean(state.alone));
     this.reset();
@@ -84,6 +92,7 @@ class Explorer {
   close() {
     clearInterval(this.clock);
     this.sized.disconnect();
+    this.high.disconnect();
     this.beside.disconnect();
     this.state.views.delete(this);
     this.hiding.remove();
@@ -101,6 +110,7 @@ class Explorer {
     this.picture = null;
     if (!this.state.kept.isChosen || this.chosen >= this.state.rows.length) this.chosen = this.first();
     this.panel.id = null;
+    this.decide();
     this.panel.fetch(); // before the picture, which takes longest to answer
     this.open(this.tab);
     this.header();
@@ -115,6 +125,11 @@ class Explorer {
 
   resize(width) {
     if (!width) return; // between two elements
+    if (width !== this.wide) {
+      this.title.parentNode.style.minHeight = "";
+      this.wide = width;
+      this.decide();
+    }
     this.isNarrow = width < NARROW;
     this.box.classList.toggle("narrow", this.isNarrow);
     this.box.classList.toggle("small", width < SMALL);
@@ -124,8 +139,13 @@ class Explorer {
     this.draw();
   }
 
+  // Where the panel is, for this run and width: a click on a step does not move it. Conversations and tables need the room below.
+  decide() {
+    this.panel.isWide = this.state.tree.some(step => step[Step.glyph] === AGENT || step[Step.repeats] && this.wide < ROOM_OF_TABLES);
+  }
+
   // The panel is beside the steps, or below them: where the window is narrow, where a wide picture or the bars of the time
-  // need the room, and with a conversation.
+  // need the room, and as decided.
   arrange() {
     const isWide = { picture: this.picture?.isWide, timeline: this.columns.clientWidth < SMALL }[this.tab];
     this.isBelow = this.isNarrow || Boolean(isWide || this.panel.isWide);
@@ -348,8 +368,22 @@ class Explorer {
     event.preventDefault();
   }
 
+  // Escape closes what is open around the focus: a call, the state over time. From the details the focus goes back to where it was.
+  back(from) {
+    const { extras, panel } = this;
+    if (extras.place.contains(from) || (from === extras.time && !extras.place.hidden)) {
+      extras.openTime();
+      extras.time.focus();
+    } else if (panel.node.contains(from)) {
+      const opened = panel.node.querySelector(".back");
+      if (opened) opened.click(); else (this.before?.isConnected ? this.before : this.main.querySelector(".list") ?? this.title).focus();
+    } else return false;
+    return true;
+  }
+
   // `n`: the next failed step.
   key(event) {
+    if (event.key === "Escape" && this.back(event.target)) return event.stopPropagation();
     if (event.key !== "n" || event.altKey || event.ctrlKey || event.metaKey || event.target.tagName === "INPUT") return;
     event.preventDefault();
     this.nextFailed(false);

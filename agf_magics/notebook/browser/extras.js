@@ -92,6 +92,7 @@ class Extras {
 
   // Before a person clicks: what else would run again. If no step of the run would, nothing is asked.
   async foresee() {
+    if (!this.opens) return; // the button is of no step yet
     const { id } = this.opens, of = `${this.state.runId} ${id}`;
     if (this.foreseen === of || !this.state.last.can?.includes("rerun")) return;
     this.forget();

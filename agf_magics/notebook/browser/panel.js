@@ -64,28 +64,26 @@ class Panel {
     if (row) this.show(found); else this.showRun(found);
     this.node.scrollTop = top;
     this.keepPlace(this.parts.get("session")?.node);
-    this.widen(Boolean(found.session) || this.hasWideTable === id);
+    if (found.session) this.widen();
     this.fitLines();
   }
 
   // The lines of an excerpt, whose carets are below what they mean. The answer may come before the panel has its size.
   fitLines() { for (const line of this.node.querySelectorAll(".excerpt")) this.fit(line); }
 
-  // Whether it needs the room below the steps, also where there is room beside them.
-  widen(isWide) {
-    if (this.isWide === isWide) return;
-    this.isWide = isWide;
+  // It needs the room below the steps, also where there is room beside them, and stays there.
+  widen() {
+    if (this.isWide) return;
+    this.isWide = true;
     this.view.arrange();
     this.view.draw();
   }
 
-  // A table or a line of this step that does not fit beside the steps goes below them, and stays there. So does a table that
-  // is there without its last column.
+  // A table or a line that does not fit beside the steps goes below them. So does a table that is there without its last column.
   fit(node) {
     const isWhole = node.scrollWidth <= node.clientWidth && node.querySelector("th:last-child")?.offsetWidth !== 0;
     if (isWhole || this.view.isBelow) return;
-    this.hasWideTable = this.id;
-    this.widen(true);
+    this.widen();
   }
 
   // A part grows, or what is above it: its end stays in sight if it is followed; else what a person reads.

@@ -32,7 +32,20 @@ function listsRuns({ named, element, button, hint, number, setText, duration, en
         element("div", { class: "scroll of-runs" }, element("table", {}, this.head, this.body)));
       this.show(this.state.start.list);
       place.addEventListener("pointerenter", () => this.refresh());
+      place.addEventListener("keydown", event => this.key(event));
       this.clock = setInterval(() => this.tick(), SECOND);
+    }
+
+    // Escape closes what is open around the focus, which goes back.
+    key(event) {
+      const from = event.composedPath();
+      if (event.key !== "Escape") return;
+      if (this.below.hasChildNodes() && (from.includes(this.below) || from.includes(this.compare))) {
+        this.below.replaceChildren();
+        this.compare.focus();
+      } else if (this.open && from.includes(this.inside)) this.toggle(this.open.id);
+      else return;
+      event.stopPropagation();
     }
 
     // The times of a list go on, and so do the runs.
@@ -174,7 +187,17 @@ function listsRuns({ named, element, button, hint, number, setText, duration, en
       this.ask("compare", { runs }, found => this.below.replaceChildren(...this.difference(found)));
     }
 
-    difference({ runs, steps, uncalled, values, title, isCut, definitions }) {
+    // What differs between two tables: the rows that differ, whole. A cell that differs has both texts, below each other as in a text.
+    changes({ about, columns, rows, more }) {
+      const look = sign => ({ "+": "added", "-": "removed" })[sign];
+      const both = ([mine, theirs]) => theirs == null ? mine : [element("del", { class: "removed" }, mine), " → ", element("ins", { class: "added" }, theirs)];
+      return [element("div", {}, about), !rows.length ? "" : element("div", { class: "scroll" }, element("table", {},
+        element("thead", {}, element("tr", {}, element("th", { scope: "col" }, "row"), columns.map(([name, sign]) => element("th", { scope: "col", class: look(sign) }, sign ? `${sign} ${name}` : name)))),
+        element("tbody", {}, rows.map(({ sign, number: place, cells }) => element("tr", { class: look(sign) }, element("td", { class: "index" }, `${sign && `${sign} `}${place}`),
+          cells.map((texts, k) => element("td", { class: look(columns[k][1]), title: texts.join(" → ") }, both(texts)))))))), more ? hint(`… and ${more}`) : ""];
+    }
+
+    difference({ runs, steps, edited, uncalled, values, title, isCut, definitions }) {
       const [one, two] = named("ComparedRunRow", runs).map(({ id, took }) => ({ id, words: `${id} · ${took}` }));
       const both = named("ComparedStepRow", steps), most = Math.max(1e-9, ...both.flatMap(({ seconds, otherSeconds }) => [seconds, otherSeconds]));
       const bar = (seconds, cost, calls, reused, which) => element("div", { class: `bar ${which}` },
@@ -183,7 +206,8 @@ function listsRuns({ named, element, button, hint, number, setText, duration, en
         element("th", { scope: "row", title: step }, name || step, both.filter(({ name: other }) => other === name).length > 1 ? element("small", {}, ` ${step}`) : ""),
         element("td", {}, differs === "yes" ? "≠ differs" : differs || "= same"),
         element("td", { class: "bars" }, bar(seconds, cost, calls, reused, "first"), bar(otherSeconds, otherCost, otherCalls, otherReused, "other"))));
-      const parts = named("ComparedValueRow", values).map(({ name, first, other }) => element("tr", {}, element("th", { scope: "row" }, name), [first, other].map(text => element("td", {}, element("pre", {}, text || "—")))));
+      const parts = named("ComparedValueRow", values).map(({ name, first, other, table: its }) => element("tr", {}, element("th", { scope: "row" }, name),
+        its ? element("td", { colspan: 2, class: "changes" }, this.changes(its)) : [first, other].map(text => element("td", {}, element("pre", {}, text || "—")))));
       const headed = (titles, body) => element("table", { class: "sides" }, element("thead", {}, element("tr", {}, titles.map(title => element("th", { scope: "col" }, title)))), element("tbody", {}, body));
       const sides = headed(["step", "result", "time and cost"], rows), choose = () => sides.classList.toggle("all", all.checked);
       const all = element("input", { type: "checkbox", checked: same === both.length, on: { change: choose } });
@@ -191,7 +215,7 @@ function listsRuns({ named, element, button, hint, number, setText, duration, en
       // What differs comes first; the steps that are the same are shown on request.
       return [
         button("Close", () => this.below.replaceChildren(), { class: "close", title: "Close the comparison" }), element("h3", {}, "Comparison"), element("p", {}, element("span", { class: "key first" }, one.words), " ", element("span", { class: "key other" }, two.words)),
-        element("h4", {}, title), values.length ? headed(["value", one.id, two.id], parts) : "", isCut ? hint("… and more") : "",
+        edited ? element("p", { class: "badge" }, `Between the runs: ${edited}`) : "", element("h4", {}, title), values.length ? headed(["value", one.id, two.id], parts) : "", isCut ? hint("… and more") : "",
         element("h4", {}, definitions ? "Definitions that differ" : "The definitions are the same"),
         definitions ? element("pre", { class: "definition", tabindex: 0 }, definitions.split("\n").map(line => element("div", { class: { "+": "added", "-": "removed" }[line[0]] }, line || " "))) : "",
         element("h4", {}, "Steps"), same ? element("label", {}, all, ` also ${number(same)} step${same === 1 ? "" : "s"} whose result is the same`) : "",

@@ -8,6 +8,7 @@ const SEARCHED = 15; // rows from which a tree has a field to search
 const ENDS = 130; // pixels of the state and the time beside a name and its bar, with the gaps
 const PAUSE = 1000; // milliseconds between two questions for the calls of steps that run
 const [STATES, WIDEST] = [126, 210]; // pixels of a state, as in the style; where there is room, at most
+const [COMMON, LAST] = [8, 12]; // characters with which two names may begin alike; and that are left of a name at least
 const BEYOND = 4; // rows above and below those in sight
 const SLACK = 6; // rows by which a list is higher than it may be if nothing is hidden then
 const [UNCOUNTED, COUNTED] = [60, 30]; // pixels that a row without counters has more for its name than `room`, and one with them less
@@ -64,9 +65,26 @@ class StepList {
       this.shown.push(i);
     });
     this.place = new Map(this.shown.map((i, place) => [i, place]));
+    const names = this.shown.map(i => this.state.nameOf(i));
+    this.twice = new Set([...names].sort().filter((name, k, all) => name === all[k + 1]));
+    if (this.isTimeline) this.alike = [...new Set(this.shown.map(i => this.labelOf(i)))].sort();
     this.longest = null;
     this.rest.hidden = !unused;
     setText(this.rest, `${number(unused)} step${unused === 1 ? "" : "s"} did not run: ${this.view.showsUnused ? "hide" : "show"}`);
+  }
+
+  // The name of a row of the timeline; of one of several with this name, with what the step does.
+  labelOf(i) {
+    const name = this.state.nameOf(i), does = this.state.tree[i][Step.does];
+    return this.twice.has(name) ? `${name} ${does}` : name;
+  }
+
+  // A name that has no room, without the words with which another one begins, too.
+  distinct(name) {
+    const at = this.alike.indexOf(name), same = other => { let k = 0; while (other && k < name.length && other[k] === name[k]) k++; return k; };
+    const words = name.slice(0, at < 0 ? 0 : Math.min(name.length - LAST, Math.max(same(this.alike[at - 1]), same(this.alike[at + 1]))));
+    const cut = words.search(/[^\s_.-]*$/);
+    return cut > COMMON ? `…${name.slice(cut)}` : name;
   }
 
   // The pixels of the name of a row, with what is before it.
@@ -150,7 +168,7 @@ class StepList {
     const height = this.node.clientHeight || Math.min(this.shown.length * ROW, TALLEST);
     if (this.isTimeline) {
       // The names have the room that they need, and the bars at least half of what is left beside the state and the time.
-      this.longest ??= Math.max(0, ...this.shown.map(i => this.wide(i)));
+      this.longest ??= Math.max(0, ...this.shown.map(i => this.wide(i, this.labelOf(i))));
       this.names = bounded(100, this.longest, ((this.node.clientWidth || 616) - ENDS) / 2);
       for (const node of [this.node, this.axis, this.lanes]) node.style.setProperty("--names", `${Math.round(this.names)}px`);
       this.drawAxis(this.times());
@@ -183,8 +201,9 @@ class StepList {
     // What arrives is more interesting than the counters, until the step ends. A name with counts has others only where it is cut.
     const isNamed = short && this.wide(i) <= room + UNCOUNTED, counted = isBrief && !isNamed && row[Now.brief] || row[Now.counted], arrived = plainWords(row[Now.tail] ?? ""), shown = (row[Now.end] === null && arrived) || counted || arrived;
     const isArriving = arrived && shown === arrived, beside = isArriving ? room / 2 : room + (shown ? -COUNTED : UNCOUNTED);
-    const words = short && this.wide(i) > (this.isTimeline ? this.names : beside) ? short : name;
-    if (this.isTimeline) this.longest = Math.max(this.longest, this.wide(i));
+    const label = this.isTimeline ? this.labelOf(i) : name, long = this.wide(i, label), isCut = long > (this.isTimeline ? this.names : beside);
+    const words = isCut ? short || (this.isTimeline ? this.distinct(label) : name) : label;
+    if (this.isTimeline) this.longest = Math.max(this.longest, long);
     if (node.label.textContent !== words) {
       node.label.textContent = words;
       // The name first: what is beside it has its least width, and no more.

@@ -45,7 +45,7 @@ function rowTable({ named, element, button, hint, number, ends }) {
       const hasLabels = !fixed || listed.some(({ label }) => label), labelled = ([first, ...others], label) => [first, hasLabels ? label : "", ...others];
       const body = listed.map(({ place, isFailed, cells, label }) => element("tr", {}, labelled(cells.map((text, k) => element("td", { title: text, class: [listedColumns[k].look, isFailed && "bad", isFailed && text.length > 30 && "long"].filter(Boolean).join(" ") },
         k || fixed ? text : button(text, () => this.open(place), { class: "link", title: "Show its calls" }))), element("td", {}, fixed ? label : this.labelField(place, label)))));
-      this.body.replaceChildren(rows.length ? element("div", { class: "scroll" }, element("table", { class: "rows" }, element("thead", {}, element("tr", {}, labelled(head, element("th", { scope: "col" }, "label")))), element("tbody", {}, body)))
+      this.body.replaceChildren(rows.length ? element("div", { class: "scroll" }, element("table", { class: "rows" }, element("thead", {}, element("tr", {}, labelled(head, element("th", { scope: "col", title: fixed ? null : "A word of yours about a row, such as good or wrong: saved with the run, column `label` of its table" }, fixed ? "label" : "your label")))), element("tbody", {}, body)))
         : hint("There is no such row."), note ? hint(note) : "");
       const table = this.body.querySelector(".scroll");
       if (table) this.view.panel.fit(table);
@@ -58,7 +58,7 @@ function rowTable({ named, element, button, hint, number, ends }) {
     }
 
     labelField(place, label) {
-      const field = element("input", { value: label, maxlength: 200, "aria-label": "Label", placeholder: "label" });
+      const field = element("input", { value: label, maxlength: 200, "aria-label": "Label", placeholder: "e.g. good", title: "Saved with the run at once" });
       field.addEventListener("change", async () => {
         try { await this.state.request("label", { place, text: field.value }); field.classList.remove("bad"); field.title = "saved with the run"; }
         catch (error) { field.classList.add("bad"); field.title = error.message; this.view.inform(error.message); }

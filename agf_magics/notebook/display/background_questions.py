@@ -21,7 +21,7 @@ from ...lifecycle.input.prompt import ask_at_prompt, format_question
 from ...lifecycle.runs.live import live
 from ...lifecycle.runs.pending_questions import PendingQuestion
 from ...lifecycle.runs.run import Run
-from ...pictures.call_words import call_words
+from ...pictures.call_words import asker_words
 from ...pictures.plain import html, line
 from ...settings.settings import current
 from ...text.giving_up import giving_up, note_given_up
@@ -102,7 +102,7 @@ class _ShownQuestion:
         """The answer in the words of the saved document."""
         asking = list(run.progress.open_questions.items())
         path = next((path for path, other in asking if other is question), ())
-        where = call_words(run.progress.rows, path) or question.where
+        where = asker_words(run.progress.rows, path) or question.where
         self.question = question._replace(where=where)
         """The question, with the author's words for the step that asks."""
 

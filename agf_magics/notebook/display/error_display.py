@@ -25,6 +25,7 @@ from .tracebacks import for_debugger, theirs
 
 HOOK = "_render_traceback_"
 RED = "\x1b[31m"
+YELLOW = "\x1b[33m"
 BOLD = "\x1b[1m"
 OFF = "\x1b[0m"
 
@@ -56,17 +57,21 @@ def _full(shell: Any, error: BaseException) -> list[str]:
 def render(shell: Any, error: AgfError | RunInterrupted) -> list[str]:
     """The lines of an error. For a failed step the frames of the code that failed follow, as ``%xmode``
     shows them."""
-    red, bold, off = ("", "", "") if _colourless(shell) else (RED, BOLD, OFF)
+    red, yellow, bold, off = ("",) * 4 if _colourless(shell) else (RED, YELLOW, BOLD, OFF)
     lines = []
     name = type(error).__name__
     if isinstance(error, RunInterrupted):
         error = error.error
-    problems = merge_equal(error.diagnostics)
+    # What failed comes first; warnings have another colour.
+    problems = sorted(
+        merge_equal(error.diagnostics), key=lambda problem: problem.severity != "error"
+    )
     for problem in problems[:MOST]:
         head = name if problem.severity == "error" else problem.severity
         first, *rest = plain(str(problem), 20_000).split("\n")
         message = wrap(f"{head}: {first}").removeprefix(head)
-        lines += [f"{red}{head}{off}{bold}{message}{off}", *map(wrap, rest)]
+        colour = red if problem.severity == "error" else yellow
+        lines += [f"{colour}{head}{off}{bold}{message}{off}", *map(wrap, rest)]
     if len(problems) > MOST:
         lines.append(f"... and {len(problems) - MOST} more")
     if isinstance(error, StepError) and error.path_text:

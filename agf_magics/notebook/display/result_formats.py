@@ -18,6 +18,7 @@ from ...lifecycle.past.past_run import PastRun
 from ...lifecycle.past.past_runs import Runs
 from ...lifecycle.runs.run import Run
 from ...pictures.pages.run_list import ALL
+from ..output.output import show
 from . import registry_page
 from .run_list import as_now, show_runs
 from .view import is_watched, show_ended
@@ -40,6 +41,8 @@ def install_formats(undo: ExitStack, shell: Any, is_shown: Callable[[Run], bool]
         # Under `%%capture` the function `captured` displays the run: this one would leave an empty output.
         if isinstance(sys.displayhook, CapturingDisplayHook):
             raise NotImplementedError
+        if not found.done and not is_watched(shell):
+            show(dict(found._repr_mimebundle_()))  # a terminal shows nothing else until its end
         if not is_shown(found):
             show_ended(found, shell)
 

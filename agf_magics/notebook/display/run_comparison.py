@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from itertools import groupby
 from typing import Any
@@ -15,6 +15,7 @@ from ...pictures.difference import diff_text
 from ...pictures.pages.wire import ComparedRunRow, ComparedStepRow, ComparedValueRow
 from ...pictures.plain import line, plain
 from ...pictures.row_words import AGAIN
+from ...pictures.table_difference import DifferingRow, TableDifference, same_cell
 from ...pictures.values import value_among, value_text
 from ...values.value import Value
 from ..explorer.arguments import texts_of
@@ -28,6 +29,15 @@ FEW_ELEMENTS = 3
 """Parts of a list that differ, up to which each part has its own row."""
 SHOWN_ELEMENTS = 5
 """Parts of a list that are shown in one row for all of them."""
+
+MOST_TABLE_ROWS = 10
+"""Rows that are shown of the table of the rows that differ."""
+MOST_COLUMNS = 12
+"""Columns that are shown of such a table."""
+MOST_CELL = 60
+"""The most characters of a cell in such a table."""
+REMOVED, ADDED = "-", "+"
+"""The signs of what only the first or only the second run has."""
 
 LACKING = "—"
 """Stands for a part that a run does not have, as in the page."""
@@ -60,6 +70,7 @@ def compare_runs(arguments: Json) -> Json:
         ],
         "steps": [_compared_step(row) for row in comparison[:MOST_COMPARED]],
         "values": list(_values(_without_repeats(_with_names(comparison)))),
+        "edited": line("; ".join(comparison.edited), MOST_COMPARED),
         "uncalled": line(", ".join(comparison.uncalled), MOST_COMPARED),
         "title": title_of_values,
         "isCut": comparison.is_cut or len(comparison) > MOST_COMPARED,
@@ -98,9 +109,10 @@ def _reused(earlier: int, calls: int) -> str:
 
 
 def _with_names(comparison: Comparison) -> Iterator[_Part]:
-    """The parts that differ, with the names of steps in place of their ids."""
+    """The parts that differ, with the names of steps in place of their ids, and with the tables that
+    they are in."""
     names = {row["step"]: row["name"] for row in comparison}
-    for part in comparison.values:
+    for part in map(_Tables(comparison).with_table, comparison.values):
         path, *rest = re.split(r"(?= (?:input|output)\b)", part["value"], maxsplit=1)
         step = _NUMBERS.sub("", path).removeprefix(_MORE)
         if rest and names.get(step):
@@ -110,6 +122,21 @@ def _with_names(comparison: Comparison) -> Iterator[_Part]:
             yield {**part, "value": f"{words}{rest[0]}"}
         else:
             yield part
+
+
+class _Tables:
+    """The tables of a comparison. A part of a table has it as ``table``, and as ``in_table`` the end of
+    its own path, which is empty for a part that stands for the whole table."""
+
+    def __init__(self, comparison: Comparison) -> None:
+        self.tables = comparison.tables
+
+    def with_table(self, part: _Part) -> _Part:
+        value = part["value"].removeprefix(_MORE)
+        for path, table in self.tables.items():
+            if value == path or value.startswith(f"{path}["):
+                return {**part, "table": table, "in_table": value[len(path) :]}
+        return part
 
 
 def _without_repeats(parts: Iterable[_Part]) -> Iterator[_Part]:
@@ -146,11 +173,18 @@ def _whole(path: str) -> str:
 
 
 def _values(parts: Iterable[_Part]) -> Iterator[ComparedValueRow]:
-    """The parts that differ, as rows. A list in which several elements differ has one row for them."""
-    for name, parts_of in groupby(parts, lambda part: _before_element(part["value"])):
+    """The parts that differ, as rows. A list in which several elements differ has one row for them, and
+    so has a table."""
+    for name, parts_of in groupby(parts, lambda part: _before_element(part)):
         group = list(parts_of)
+        if (table := group[0].get("table")) is not None:
+            title = f"{line(name, 120)}{group[0]['also']}"
+            yield ComparedValueRow(title, "", "", _compared_table(table))
+            continue
         if len(group) <= FEW_ELEMENTS:
-            yield from (ComparedValueRow(_value_name(row), *_both_values(row)) for row in group)
+            for row in group:
+                first, other = _both_values(row)
+                yield ComparedValueRow(_value_name(row), first, other)
             continue
         shown = [
             [
@@ -165,16 +199,56 @@ def _values(parts: Iterable[_Part]) -> Iterator[ComparedValueRow]:
         yield ComparedValueRow(title, first, other)
 
 
-def _before_element(path: str) -> str:
-    """The path of the list of which a part is an element, else the path itself. A number in the id of a
-    step does not count as an element."""
+def _compared_table(table: TableDifference) -> Json:
+    """The rows that differ, with all their columns."""
+    columns = table.columns[:MOST_COLUMNS]
+    shown = table.rows[:MOST_TABLE_ROWS]
+    mark = dict.fromkeys(table.only_first, REMOVED) | dict.fromkeys(table.only_other, ADDED)
+    left = [
+        (len(table.rows) - len(shown), "row that differs", "rows that differ"),
+        (len(table.columns) - len(columns), "column", "columns"),
+    ]
+    return {
+        "about": table.words(),
+        "columns": [[line(name, 60), mark.get(name, "")] for name in columns],
+        "rows": [_compared_row(row, columns, mark) for row in shown],
+        "more": ", ".join(f"{n:,} more {one if n == 1 else many}" for n, one, many in left if n),
+    }
+
+
+def _compared_row(row: DifferingRow, columns: Sequence[str], mark: Mapping[str, str]) -> Json:
+    """A row with its sign and its number; a cell that differs has two texts."""
+    sign = REMOVED if row.theirs is None else ADDED if row.mine is None else ""
+    cells: list[list[str]] = []
+    for name in columns:
+        mine, theirs = (
+            line(value_among(cells_of[name]), MOST_CELL) if cells_of and name in cells_of else ""
+            for cells_of in (row.mine, row.theirs)
+        )
+        if sign or name in mark or same_cell(row.mine or {}, row.theirs or {}, name):
+            cells.append([mine or theirs])
+        else:
+            exact = [
+                value_text(part[name], is_exact=True) if name in part else LACKING
+                for part in (row.mine or {}, row.theirs or {})
+            ]
+            cells.append([line(text, MOST_CELL) for text in exact])
+    return {"sign": sign, "number": row.number, "cells": cells}
+
+
+def _before_element(part: _Part) -> str:
+    """The path of the list or table of which a part is an element, else the path itself. A number in the
+    id of a step does not count as an element."""
+    path = str(part["value"])
+    if part.get("table") is not None:
+        return path.removeprefix(_MORE).removesuffix(part["in_table"])
     element = _ELEMENT.search(path, max(path.rfind(" input"), path.rfind(" output"), 0))
     return path[: element.start()] if element is not None else path
 
 
 def _value_name(row: _Part) -> str:
     first, other = _both_values(row)
-    more = " (other content)" if first == other else ""
+    more = " (other content)" if first == other != "…" else ""
     if row["differs"] == NOT_COMPARED:
         more = f" ({NOT_COMPARED})"
     return f"{line(row['value'], 120)}{more}{row['also']}"

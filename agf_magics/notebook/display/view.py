@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from ...compat.browser import IN_BROWSER
 from ...engine.runner import clock
+from ...engine.threads.prints import lines_away
 from ...flow.flow import Flow
 from ...flow.progress.rows import Row
 from ...lifecycle.past.past_run import PastRun
@@ -349,6 +350,8 @@ class TextView(View):
         """When a line about the progress of a step was printed last."""
 
     def tick(self, run: Run) -> None:
+        if self._live.away not in lines_away:
+            lines_away.append(self._live.away)
         for row in listed(run.progress):
             if self._has_ended_again(row) or self._has_news(row):
                 self._live.clear()
@@ -380,6 +383,7 @@ class TextView(View):
 
     def close(self, run: Run) -> None:
         self.tick(run)
+        lines_away.remove(self._live.away)
         print(headline(run.progress, "" if run.status == "ok" else run.run_id, now=clock()))
         if run.error is None:  # else the cell raises the error, which counts more
             print_problems(run.progress.warnings)

@@ -63,6 +63,9 @@ often: a fifth of the run may be missing."""
 NEWS = 10.0
 """Seconds after the end of a background run in which a page that first hears of the run tells it."""
 
+LATE = 0.5
+"""Seconds between two looks at the calls that an ended run has left running."""
+
 MOST_ANSWER = 100_000
 """The most characters of an answer to a question."""
 
@@ -171,6 +174,21 @@ class Channel(Answers):
             self._waits = False
             self._head = {}
             self._send_update(self._updates.complete(clock()))
+        if isinstance(self.run, Run) and self.run.progress.unstopped:
+            run = self.run
+            context = self._context.copy()
+            threading.Thread(
+                target=context.run, args=(self._tell_late_ends, run), name="agf-late", daemon=True
+            ).start()
+
+    def _tell_late_ends(self, run: Run) -> None:
+        """Send which calls that were left running have ended, until all have."""
+        while run.progress.unstopped and self.run is run:
+            time.sleep(LATE)
+            self._send_changes()
+        if self.run is run:
+            self._send_changes()
+            self._show(run)
 
     @property
     def hears(self) -> bool:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import shutil
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TextIO
 
 from ...flow.progress.progress import Progress
@@ -33,22 +36,35 @@ class LiveLine:
         self._file = file
         self._is_terminal = file.isatty()
         self._shown = ""
+        self._lock = threading.RLock()
+        self._is_inside = False
+        """Whether the last line that others printed has no end yet."""
+
+    @contextmanager
+    def away(self, text: str) -> Iterator[None]:
+        """Clear the line while others print ``text``, on any thread."""
+        with self._lock:
+            self.clear()
+            yield
+            self._is_inside = not text.endswith("\n") if text else self._is_inside
 
     def show(self, progress: Progress, now: float) -> None:
         if not self._is_terminal or progress.ended is not None or progress.open_questions:
             return self.clear()
         text = live_line(progress, now)
         text = text[: fitting(text, shutil.get_terminal_size().columns - 1)]
-        if text != self._shown:
-            self._shown = text
-            self._file.write(f"{_EMPTY_LINE}{text}")
-            self._file.flush()
+        with self._lock:
+            if text != self._shown and not self._is_inside:
+                self._shown = text
+                self._file.write(f"{_EMPTY_LINE}{text}")
+                self._file.flush()
 
     def clear(self) -> None:
-        if self._shown:
-            self._shown = ""
-            self._file.write(_EMPTY_LINE)
-            self._file.flush()
+        with self._lock:
+            if self._shown:
+                self._shown = ""
+                self._file.write(_EMPTY_LINE)
+                self._file.flush()
 
 
 _EMPTY_LINE = "\r\x1b[2K"

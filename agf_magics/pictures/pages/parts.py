@@ -215,10 +215,12 @@ def tokens(progress: Progress) -> list[str]:
 
 
 def unstopped(progress: Progress) -> list[str]:
-    """How many calls a run that is cancelled waits for, and how many were left running."""
-    count = progress.unstopped
+    """How many calls a run that is cancelled waits for, how many were left running, and how many of
+    these have ended."""
+    count, ended = progress.unstopped, progress.ended_late
     words = "still" if progress.is_cancelling else "left"
-    return [f"{counted(count, 'call')} {words} running"] if count else []
+    late = f"{counted(ended, 'call')} left running {'has' if ended == 1 else 'have'} ended"
+    return [*([f"{counted(count, 'call')} {words} running"] * bool(count)), *([late] * bool(ended))]
 
 
 def counts(progress: Progress) -> list[str]:

@@ -43,7 +43,9 @@ ALL = PageOfRuns()
 
 def runs_page(runs: Sequence[RunLine], listed: PageOfRuns = ALL) -> dict[str, str]:
     """A part of the runs as a table, by MIME type."""
-    shown = list_rows(*_all_columns(runs, listed), counted(len(runs), "run"), listed.empty)
+    shown = list_rows(
+        *_all_columns(runs, listed), counted(len(runs), "run"), listed.empty, _FLEXIBLE
+    )
     parts, after = [_which(runs, listed)], listed.more
     below = filter(None, [*map(html, parts), f"next: <code>{html(after)}</code>" if after else ""])
     shown["text/html"] += " · ".join(below)
@@ -115,6 +117,11 @@ RUN_COLUMNS: Mapping[str, Callable[[RunLine], str]] = {
     "": lambda run: line(run.note, 120),
 }
 """All columns of a list of runs. A column that is empty for all runs is not shown."""
+
+
+_FLEXIBLE = ("took", "error", "tokens", "cost", "input", "name", "", "shown in")
+"""The columns that are cut or left out where a line of a terminal has no room for all, the last one
+first. What ran, how it ended and when are always whole."""
 
 
 def _which(runs: Sequence[RunLine], listed: PageOfRuns) -> str:

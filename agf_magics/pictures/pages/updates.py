@@ -17,7 +17,7 @@ from ...flow.question_text import long_arguments, question_digest
 from ...flow.session_tools import drawn_tools, tool_id
 from ...flow.steps import Invoke
 from .. import row_words, theme
-from ..call_words import call_words
+from ..call_words import asker_words
 from ..corners import Corner, corner_of, numbers_of, taken_edges, tool_corner, tool_look
 from ..plain import line
 from ..row_words import (
@@ -156,7 +156,7 @@ class Updates:
             ],
             "dropped": progress.failed,
             "questions": [
-                _question(question, call_words(progress.rows, path))
+                _question(question, asker_words(progress.rows, path))
                 for path, question in list(progress.open_questions.items())[:MOST_QUESTIONS]
             ],
             "rows": rows,

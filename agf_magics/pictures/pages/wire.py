@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 
@@ -249,11 +250,13 @@ class ComparedStepRow(NamedTuple):
 
 
 class ComparedValueRow(NamedTuple):
-    """A part of a value that differs between two runs; an empty text for a run without the part."""
+    """A part of a value that differs between two runs; an empty text for a run without the part. Of two
+    tables ``table`` has what differs."""
 
     name: str
     first: str
     other: str
+    table: Mapping[str, Any] | None = None
 
 
 WIRE: tuple[type[Any], ...] = (
