@@ -198,6 +198,9 @@ class Runner:
         """The checked extents of the run's values."""
         if journal is not None:
             journal.rows.large = self.large
+        self.read_once: dict[int, tuple[Value, str]] = {}
+        """The values of calls that can be read only once, each with the tool that got it first, by
+        their ids."""
         self.warned: set[object] = set()
         """The keys of the warnings that `warn_once` has emitted."""
         self.counts = counts if counts is not None else RunCounts()

@@ -20,6 +20,7 @@ from ...values.extent import TooDeep
 from ...values.value import Value, isolate
 from ..runner import CallSite
 from .failures import with_place
+from .read_once import warn_of_read_once
 
 
 def permit(site: CallSite[Invoke], tool: Tool) -> dict[str, Value]:
@@ -38,6 +39,7 @@ def permit(site: CallSite[Invoke], tool: Tool) -> dict[str, Value]:
     except StepError as error:
         raise with_place(error, step, site.frame) from None
     run.large.follow(arguments, checked)
+    warn_of_read_once(site, tool.name, arguments.values())
     if tool.secret:
         run.secrets.receive(tool, checked)
     # Counted after the check, because a call that cannot be made does not count.
