@@ -221,12 +221,12 @@ class RunCalls(RunReader):
             if _are_times((start, end))
         ]
 
-    def elements(self, row: Row, depth: int) -> list[CallsOfElement]:
+    def elements(self, row: Row, depth: int, text: str = "") -> list[CallsOfElement]:
         """The elements of a step that have calls, in the order of their numbers. ``depth``: how
         many numbers an element has: one for each loop around the step in its flow, and one for the
-        step."""
+        step. ``text``: see `count`."""
         elements: dict[tuple[int, ...], CallsOfElement] = {}
-        with self._calls(row) as (connection, where, cells):
+        with self._calls(row, text=text) as (connection, where, cells):
             sql = (
                 f"SELECT at, started, ended, what='failed', line FROM records WHERE {where} "
                 f"ORDER BY line LIMIT {MOST_GROUPED}"

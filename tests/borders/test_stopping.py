@@ -149,7 +149,7 @@ def test_the_command_line_ends_with_130_and_says_how_to_resume(tmp_path: Path) -
 def test_an_interrupt_of_a_script_that_nothing_handles_ends_it_as_any_other(tmp_path: Path) -> None:
     completed = script(STOPS + "agf.run('p')", tmp_path)
     assert completed.returncode != 0
-    assert completed.stderr.rstrip().endswith("run of 'p' was cancelled in steps[0] (interrupt) [run.cancelled]")
+    assert completed.stderr.rstrip().endswith("run of 'p' was cancelled in step 'press' (interrupt) [run.cancelled]")
 
 
 CELLS = {

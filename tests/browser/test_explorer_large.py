@@ -85,6 +85,16 @@ def test_long_flows_walks_and_thousands_of_calls(opened: Open) -> None:
     panel.locator("button:text-is('By element')").click()
     panel.locator("th:text-is('element')").wait_for()
     panel.locator("text=1–100 of 4,200").wait_for()
+    panel.locator("h4:text-is('Elements')").wait_for()
+    assert panel.locator(".of-calls th").all_inner_texts()[:2] == ["state", "element"]
+    panel.locator("button:has-text('Only the ')").click()
+    panel.locator("button:text-is('All')").click()
+    panel.locator("[placeholder='Find an element']").fill("no 7")
+    panel.locator("[placeholder='Find an element']").press("Enter")
+    panel.locator("text=of 4,200").wait_for(state="detached")
+    panel.locator("[placeholder='Find an element']").fill("")
+    panel.locator("[placeholder='Find an element']").press("Enter")
+    panel.locator("text=1–100 of 4,200").wait_for()
     row = panel.locator("tr[tabindex]").first
     assert row.locator("td").all_inner_texts()[:4] == ["✗ failed", "#7", "1", "1"]
     assert row.locator("td").all_inner_texts()[5:] == ["ValueError: no 7", "item: 7"]

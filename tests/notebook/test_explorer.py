@@ -419,6 +419,11 @@ def test_more_calls_than_bars_are_a_density(journaled: Kernel) -> None:
     first, second = (ElementRow._make(row) for row in elements["rows"][:2])
     assert (first.numbers, first.calls, first.failed, first.is_failed) == ([7], 1, 1, True)
     assert (first.output, first.input) == ("ValueError: seven", "n: 7")
+    for given, numbers in (({"failed": True}, [[7]]), ({"text": "SEVEN"}, [[7]]), ({"text": "no such"}, [])):
+        some = page.get("elements", step="steps[0]", **given)
+        assert [ElementRow._make(row).numbers for row in some["rows"]] == numbers
+        assert (some["total"], some["failed"]) == (len(numbers), len(numbers))
+    assert elements["failed"] == 1
     failed, ok = (page.get("element", step="steps[0]", index=[number]) for number in (7, 8))
     assert (failed["failed"], failed["sessions"], ok) == (True, [], {"failed": False, "sessions": []})
     assert "seven" in failed["lead"]["error"]

@@ -252,8 +252,8 @@ def _end(run: Run, outcome: tuple[FlowResult] | BaseException) -> None:
 
 def _cancellation(run: Run, stop: asyncio.CancelledError) -> RunCancelled:
     """The error of a cancelled run: where it stopped, and why unless it was simply cancelled."""
-    stopped = [row.id for row in run.progress.rows.values() if row.state in ("cancelled", "left")]
-    where = f" in {stopped[-1]}" if stopped else ""
+    stopped = [row for row in run.progress.rows.values() if row.state in ("cancelled", "left")]
+    where = f" in step {stopped[-1].name!r}" if stopped else ""
     reason = state_of(run).cancel_reason
     why = f" ({reason})" if reason not in (None, "cancelled") else ""
     message = f"run of {run.name!r} was cancelled{where}{why}"

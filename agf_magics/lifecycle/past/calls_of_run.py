@@ -23,11 +23,12 @@ def calls_of(run: Run | PastRun) -> RunCalls | None:
     return RunCalls(*place, as_definition_errors) if place is not None else None
 
 
-def elements_of(calls: RunCalls, row: Row, flow: Flow) -> list[CallsOfElement]:
+def elements_of(calls: RunCalls, row: Row, flow: Flow, text: str = "") -> list[CallsOfElement]:
     """The elements of a fan-out, the iterations of a loop, or the sessions of a model (one outside
-    of all loops); none for other steps. ``flow``: the flow that has the step."""
+    of all loops); none for other steps. ``flow``: the flow that has the step. ``text``: only their
+    calls with this text."""
     depth = element_depth(row, flow)
-    return [] if depth is None else calls.elements(row, depth)
+    return [] if depth is None else calls.elements(row, depth, text)
 
 
 def element_depth(row: Row, flow: Flow) -> int | None:

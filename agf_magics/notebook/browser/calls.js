@@ -9,9 +9,9 @@ function callPages({ named, element, button, hint, table, number, ends, valueEle
     const rows = named("ElementRow", page.rows).map(({ numbers, calls, failed, isFailed, took, output, input }) => ({ numbers, bad: isFailed, cells: [
       isFailed ? "✗ failed" : "✓ ok", `#${numbers.join("#")}`, number(calls), failed ? number(failed) : "", took, output, input] }));
     const open = row => pages.openElement(row.numbers);
-    const listed = table(["", "element", "calls", "failed", "took", "output or error", "input"], rows, open);
+    const listed = table(["state", "element", "calls", "failed", "took", "output or error", "input"], rows, open);
     listed.classList.add("of-calls");
-    return [element("div", { class: "actions" }, pages.pages(page), pages.go("Calls", "List the calls", { byElement: false, index: [], offset: 0 })), listed];
+    return [element("div", { class: "actions" }, pages.pages(page), pages.failedOnly(page), pages.go("By call", "List the calls one by one", { byElement: false, index: [], offset: 0 })), listed];
   }
 
   function call({ name, at, error, given, result }) {
@@ -74,7 +74,7 @@ function callPages({ named, element, button, hint, table, number, ends, valueEle
         on: { keydown: ends, change: event => this.again({ text: event.target.value.trim() }) } });
       this.inner = element("div");
       node.className = "calls";
-      node.append(element("h4", {}, "Calls"), this.search, this.inner);
+      node.append(this.title = element("h4", {}, "Calls"), this.search, this.inner);
     }
 
     again(changes) {
@@ -109,7 +109,9 @@ function callPages({ named, element, button, hint, table, number, ends, valueEle
       } catch (error) { return this.inner.replaceChildren(hint(error.message)); }
       if (this.isOpen || byElement !== this.byElement || `${index}` !== `${this.index}`) return;
       this.node.hidden = this.hasValues && !page.total && !failed && !index.length && !text;
-      this.search.hidden = byElement || this.state.fixed || !text && page.total < SEARCHED_CALLS;
+      this.search.hidden = this.state.fixed || !text && page.total < SEARCHED_CALLS;
+      this.search.placeholder = byElement ? "Find an element" : "Find a call";
+      this.title.textContent = byElement ? "Elements" : "Calls";
       if (!byElement) return this.showCalls(page);
       this.inner.replaceChildren(...elements(this, page));
       this.panel.fit(this.inner.lastChild);
@@ -140,9 +142,14 @@ function callPages({ named, element, button, hint, table, number, ends, valueEle
         this.go("›", "Next page", { offset: page.offset + page.page }, last >= page.total)];
     }
 
+    // The failed ones alone, or all again.
+    failedOnly(page) {
+      const name = this.failed ? "All" : `Only the ${number(page.failed)} failed`;
+      return this.failed || page.failed && page.failed < page.total ? this.go(name, name, { offset: 0, failed: !this.failed }) : "";
+    }
+
     showCalls(page) {
       const retry = button("Retry what failed", () => this.panel.view.act("rerun", {}), { title: "Run again: the calls that failed are made again, and all other results are reused" });
-      const filter = this.failed ? "All" : `Only the ${number(page.failed)} failed`;
       const rows = page.rows.map(call => ({ number: call.number, bad: call.failed, cells: [
         call.at + (call.attempt > 1 ? ` (attempt ${call.attempt})` : ""),
         call.failed ? "✗ failed" : call.what === "finished" ? "✓ ok" : call.what, call.took, call.output, call.input] }));
@@ -155,7 +162,7 @@ function callPages({ named, element, button, hint, table, number, ends, valueEle
       }
       this.shown = shown;
       const tools = element("div", { class: "actions" }, this.pages(page),
-        this.failed || page.failed && page.failed < page.total ? this.go(filter, filter, { offset: 0, failed: !this.failed }) : "", elements || "",
+        this.failedOnly(page), elements || "",
         page.failed && this.state.last.can?.includes("retry") ? retry : "");
       if (this.listed.parentNode === this.inner && this.only === only) this.tools.replaceWith(tools);
       else if (only && only === this.inner.firstChild) {

@@ -22,7 +22,16 @@ from ...pictures.pages.wire import ElementRow, SessionRow
 from ...pictures.plain import line, plain
 from ...pictures.row_words import shown_name
 from .arguments import calls_or_refuse, flow_of, natural, naturals, row_of
-from .calls import MOST_ERROR, PAGE, call_in_full, clocked, input_of, output_of, running_calls
+from .calls import (
+    MOST_ERROR,
+    PAGE,
+    SHORT,
+    call_in_full,
+    clocked,
+    input_of,
+    output_of,
+    running_calls,
+)
 from .request_types import AnyRun, Json
 from .sessions import arriving_json, session_json
 
@@ -44,13 +53,20 @@ Numbers = tuple[int, ...]
 
 def _elements(run: AnyRun, arguments: Mapping[str, Any]) -> Json:
     """The elements of a fan-out or the iterations of a loop, failed ones first, page by page. Each has
-    the input of its first call and the result of its last one."""
+    the input of its first call and the result of its last one. ``failed``: only failed elements.
+    ``text``: only elements with a call that contains it."""
     row = row_of(run, arguments)
     calls = calls_or_refuse(run)
     offset = natural(arguments.get("offset"))
-    elements = elements_of(calls, row, flow_of(run, row))
-    failed = failed_elements(run, row, elements)
+    flow = flow_of(run, row)
+    elements = elements_of(calls, row, flow)
+    if text := str(arguments.get("text") or "")[:SHORT]:
+        fitting = {element.numbers for element in elements_of(calls, row, flow, text)}
+        elements = [element for element in elements if element.numbers in fitting]
+    failed = failed_elements(run, row, elements) & {element.numbers for element in elements}
     elements.sort(key=lambda element: (element.numbers not in failed, element.numbers))
+    if arguments.get("failed") is True:
+        elements = elements[: len(failed)]
     page = [clocked(run, element) for element in elements[offset : offset + PAGE]]
     shown = calls.numbered([number for element in page for number in (element.first, element.last)])
     texts = {calls.number(record): (input_of(record), output_of(record)) for record in shown}
@@ -66,7 +82,8 @@ def _elements(run: AnyRun, arguments: Mapping[str, Any]) -> Json:
         )
         for element in page
     ]
-    return {"total": len(elements), "offset": offset, "page": PAGE, "rows": rows}
+    facts = {"total": len(elements), "failed": len(failed)}
+    return {**facts, "offset": offset, "page": PAGE, "rows": rows}
 
 
 def _element(run: AnyRun, arguments: Mapping[str, Any]) -> Json:

@@ -114,7 +114,7 @@ RUN_COLUMNS: Mapping[str, Callable[[RunLine], str]] = {
     "cost": _cost,
     "input": _input,
     "shown in": lambda run: line(run.shown_in, 60),
-    "": lambda run: line(run.note, 120),
+    "note": lambda run: line(run.note, 120),
 }
 """All columns of a list of runs. A column that is empty for all runs is not shown."""
 
