@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import json
 import re
+from collections import defaultdict
 from typing import Any
 
+from ...flow.expressions import NamedArguments
 from ...flow.flow import Declarations, Definition, Dialect, Flow, Origin
 from ...flow.protocols import Name
 from ...flow.step import Step
-from ...flow.steps import Sequence, every, own_reads
+from ...flow.steps import Invoke, Sequence, every, own_reads
 from ...schemas.schema import Schema, check_schemas
-from ...text.diagnostics import Diagnostics
+from ...text.diagnostics import Diagnostic, Diagnostics
 from ...text.source import Source, Span
 from ...text.suggestions import misspelled_names, suggest
 from ...text.yaml.nodes import Fields, Items, Node, shown
@@ -148,8 +150,11 @@ class _Loading:
         depth = len(STORES)
         reads = [ref.path for top in steps for step in every(top) for ref in own_reads(step)]
         stores = {path[depth] for path in reads if path[:depth] == STORES and len(path) > depth}
+        words = _plain_words(steps, self.grammar.doubts)
         self.problems.extend(
-            problem for store, problem in self.grammar.doubts if store not in stores
+            problem
+            for store, problem in self.grammar.doubts
+            if store not in stores and problem.span not in words
         )
 
     def read(self, node: Fields) -> dict[str, Any]:
@@ -174,6 +179,24 @@ class _Loading:
 
 _NO_NAME = DOCUMENTS["pipeline"].keys["pipeline"]._replace(required=False)
 """The key of a pipeline whose name is given elsewhere: it may be absent."""
+
+
+def _plain_words(
+    steps: tuple[Step, ...], doubts: list[tuple[str, Diagnostic]]
+) -> frozenset[Span | None]:
+    """The places of the texts that another call of the same tool shows to be plain words: there the
+    same argument is a text that is the name of no store in doubt. `table: stats` beside `table: audit`."""
+    stores = {store for store, _ in doubts}
+    places = defaultdict[tuple[str, str], list[tuple[Span, bool]]](list)
+    for top in steps:
+        for step in every(top):
+            if isinstance(step, Invoke) and isinstance(step.args, NamedArguments):
+                for name, span, value in step.args.literals():
+                    is_word = type(value) is str and value not in stores
+                    places[step.name.text, name].append((span, is_word))
+    return frozenset(
+        span for given in places.values() if any(word for _, word in given) for span, _ in given
+    )
 
 
 def _head(node: Fields) -> Span:
