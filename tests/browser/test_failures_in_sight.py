@@ -50,6 +50,24 @@ steps:
 """ + "".join(f"- transform: {{value: '{n}', output: b{n}}}\n" for n in range(30)) + """\
 - tool: {name: part, args: {n: 2}, output: second}
 """  # fmt: skip
+DROPS = """\
+- for_each:
+    items: [1, 3]
+    on_error: continue
+    do: {tool: {name: clean, args: {n: !expr item}}}
+    collect: {transform: {value: pipe}}
+    output: cleaned
+"""
+PICTURE = "[...document.querySelectorAll('.agf-run')].at(-1).explorer.picture"
+BEYOND = """({ box, whole }) => [0, 1].filter(k => {
+  const [low, high] = [box[k] - whole[k], box[k] + box[k + 2] - whole[k] - whole[k + 2]];
+  return low * high > 0.01; // empty at one side, and more of the picture at the other
+})"""
+IN_PICTURE = """picture => {
+  const box = picture.boxOf(picture.state.tree.findIndex((_, i) => picture.state.nameOf(i) === 'clean')), [x, y, width, height] = picture.box;
+  return box.x > x && box.x < x + width && box.y > y && box.y < y + height;
+}"""  # noqa: E501
+"""Whether the box of the step ``clean`` is in sight."""
 IN_LIST = """row => {
   const inner = row.getBoundingClientRect(), outer = row.closest('.list').getBoundingClientRect();
   return inner.top >= outer.top && inner.bottom <= outer.bottom;
@@ -65,12 +83,12 @@ def row(explorer: Locator, name: str) -> Locator:
     return explorer.locator(f".row:has(b:text-is('{name}'))")
 
 
-def going(opened: Open, lab: Lab, width: int = 1200) -> tuple[Notebook, Locator]:
+def going(opened: Open, lab: Lab, width: int = 1200, flow: str = FLOW) -> tuple[Notebook, Locator]:
     """A run that waits in its last step, with the list of its steps."""
     for number in (1, 2):
         (lab.folder / f"part-{number}").unlink(missing_ok=True)
     (lab.folder / "part-1").touch()
-    page = opened(SETUP, FLOW, width=width)
+    page = opened(SETUP, flow, width=width)
     page.page.set_viewport_size({"width": width, "height": 800})  # of which the list has 20 rows
     page.run(0)
     page.run(1, wait=False)
@@ -113,7 +131,7 @@ def test_no_row_is_hidden_between_the_last_one_and_the_steps_that_did_not_run(op
     def flow(count: int) -> str:
         steps = "".join(f"- transform: {{value: '{n}', output: a{n}}}\n" for n in range(count))
         last = "- tool: {name: fragile, output: last}\n- transform: {value: '1', output: never}"
-        return f"%%pipeline --run\npipeline: rows\nsteps:\n{steps}{last}"
+        return f"%%pipeline --run\npipeline: rows\nsteps:\n{DROPS}{steps}{last}"
 
     page = opened(SETUP, flow(22), flow(60))
     page.page.set_viewport_size({"width": 1200, "height": 800})  # 60 % of which are 20 rows
@@ -123,7 +141,7 @@ def test_no_row_is_hidden_between_the_last_one_and_the_steps_that_did_not_run(op
         page.open_view(cell, "Steps")
     few, many = (page.explorer(cell) for cell in (1, 2))
     row(few, "last").wait_for()
-    for part in (row(few, "a0"), row(few, "last"), few.locator(".rest")):
+    for part in (row(few, "cleaned"), row(few, "last"), few.locator(".rest")):
         assert part.evaluate(IN_LIST)
     page.picture("sight-few-rows", 1)
     row(many, "last").wait_for()
@@ -131,7 +149,7 @@ def test_no_row_is_hidden_between_the_last_one_and_the_steps_that_did_not_run(op
     tree = many.locator(".list")
     fades = "list => ['--up', '--down'].map(name => getComputedStyle(list).getPropertyValue(name))"
     tree.evaluate("list => { list.scrollTop = 0; }")
-    row(many, "a0").wait_for()
+    row(many, "cleaned").wait_for()
     assert tree.evaluate(fades) == ["0px", "20px"]
     assert not many.locator(".rest").evaluate(IN_LIST)
     tree.evaluate("list => { list.scrollTop = 1e6; }")
@@ -140,6 +158,31 @@ def test_no_row_is_hidden_between_the_last_one_and_the_steps_that_did_not_run(op
     assert many.locator(".rest").evaluate(IN_LIST)
     many.locator(".rest").click()
     row(many, "never").wait_for()
+    # The words about what was dropped do not lead to the step that failed the run.
+    for _ in range(2):
+        many.locator("header button:has-text('1 failed and dropped')").click()
+        many.locator(".row[aria-selected=true]", has_text="clean").wait_for()
+        many.locator(".panel >> text=bad record 3").first.wait_for()
+
+
+def test_the_picture_rests_at_the_first_failure_and_shows_no_more_than_itself(opened: Open, lab: Lab) -> None:
+    early = DROPS.replace("cleaned", "early")
+    page, explorer = going(opened, lab, width=700, flow=FLOW.replace("steps:\n", f"steps:\n{early}"))
+    page.page.set_viewport_size({"width": 700, "height": 600})  # less than the picture needs
+    page.open_view(1, "Picture")
+    page.wait(f"{PICTURE}?.isFollowing")
+    assert not page.page.evaluate(f"() => ({IN_PICTURE})({PICTURE})")
+    assert page.page.evaluate(f"() => ({BEYOND})({PICTURE})") == []
+    ended(page, lab)
+    explorer = page.explorer(1)
+    explorer.locator("g.box").first.wait_for()
+    page.wait(f"{PICTURE}?.box && !{PICTURE}.isFollowing")
+    assert page.page.evaluate(f"() => ({IN_PICTURE})({PICTURE})")
+    page.picture("sight-picture", 1)
+    for key in ("-", "-", "+", "+", "+", "0"):
+        explorer.locator(".picture g.box").first.focus()
+        page.press(key)
+        assert page.page.evaluate(f"() => ({BEYOND})({PICTURE})") == []
 
 
 def test_the_words_about_failures_lead_from_one_to_the_next(opened: Open, lab: Lab) -> None:

@@ -341,8 +341,8 @@ def test_without_the_extension_the_page_itself_shows_the_notice_and_the_bell_ask
     page.explorer(8)
     page.run(9)
     page.wait("window.told.length === 3")
-    assert page.page.evaluate("window.told")[2] == "some · ! ok · 2 failed and dropped"
-    page.page.locator("#agf-notices .notice.warning", has_text="2 failed and dropped").wait_for()
+    assert page.page.evaluate("window.told")[2] == "some · ! ok, 2 dropped"
+    page.page.locator("#agf-notices .notice.warning", has_text="! ok, 2 dropped").wait_for()
 
 
 @pytest.mark.parametrize("place", ["cell", "explorer"])

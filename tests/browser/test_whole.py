@@ -254,6 +254,15 @@ def test_a_called_flow_opens_in_place_and_the_way_back_keeps_the_zoom(opened: Op
     explorer.locator("g.box", has_text="middle").wait_for()
     assert explorer.locator(".crumbs").inner_text() == ""
     assert explorer.locator(".picture > svg").get_attribute("viewBox") == view_box
+    # A moment whose step is outside of the flow that is shown leads there.
+    explorer.locator(".opens").click()
+    explorer.locator(".crumbs b:text-is('middle')").wait_for()
+    explorer.locator("button:text-is('State over time')").click()
+    explorer.locator(".where", has_text="moment").wait_for()
+    for key in ("Home", "End"):
+        explorer.locator("input[aria-label=Moment]").press(key)
+    explorer.locator(".crumbs:empty").wait_for(state="attached")
+    explorer.locator("g.box[aria-pressed=true]").wait_for()
 
 
 CUT = """() => [...document.querySelectorAll(".agf-figure, .agf-figure > div, .agf-run div")]

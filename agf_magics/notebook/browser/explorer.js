@@ -21,7 +21,7 @@ class Explorer {
     const kept = state.kept ??= { folded: new Set(), chosen: -1, tab: state.draw ? "picture" : "steps", sizes: {} };
     Object.assign(this, { folded: kept.folded, chosen: kept.chosen, tab: kept.tab, sizes: kept.sizes, isNarrow: false, isBelow: false, showsUnused: false, said: 0 });
     this.title = element("button", { type: "button", class: "title", title: "Show the result of the run", on: { click: () => this.pick(-1) } });
-    this.titles = { name: element("b"), status: element("span", { class: "state", style: { width: "auto" } }), counts: element("span", { class: "counts" }), dropped: button("", () => this.nextFailed(), { class: "link bad", title: "Show the next step in which something failed" }) };
+    this.titles = { name: element("b"), status: element("span", { class: "state", style: { width: "auto" } }), counts: element("span", { class: "counts" }), dropped: button("", () => this.nextFailed(DROPPED), { class: "link bad", title: "Show the next step in which something failed" }) };
     this.title.append(this.titles.name, " · ", this.titles.status, this.titles.counts, " · ", this.took = element("span"));
     this.buttons = {
       cancel: button("Cancel", () => this.act("cancel"), { title: "Cancel this run; Kernel ▸ Interrupt (■) does the same" }),
@@ -386,11 +386,11 @@ class Explorer {
     if (event.key === "Escape" && this.back(event.target)) return event.stopPropagation();
     if (event.key !== "n" || event.altKey || event.ctrlKey || event.metaKey || event.target.tagName === "INPUT") return;
     event.preventDefault();
-    this.nextFailed(false);
+    this.nextFailed(FAILED);
   }
 
-  nextFailed(withDropped) {
-    const i = this.state.failedAfter(this.chosen, withDropped);
+  nextFailed(states) {
+    const i = this.state.failedAfter(this.chosen, states);
     if (i < 0) return this.say("no failed step");
     this.choose(i);
     this.shown.bring(i);

@@ -29,7 +29,7 @@ class Notices {
     const status = this.state.byName.get(last.status), name = this.isReplaced ? runId : this.state.name;
     this.clear(({ question }) => question && !questions.includes(question));
     if (wasLive && !last.live) {
-      const words = [name, status ? `${status.mark} ${status.word}` : last.status, last.dropped ? droppedWords(last.dropped) : "", last.why].filter(Boolean).join(" · ");
+      const dropped = last.dropped ? `, ${number(last.dropped)} dropped` : "", words = [name, status ? `${status.mark} ${status.word}${dropped}` : last.status, last.why].filter(Boolean).join(" · ");
       if (last.status !== "cancelled") this.show(words, KINDS[last.status] ?? "error"); // somebody did that, and knows it
     } else for (const question of last.questions ?? []) if (!known.includes(question.text)) this.show(`${name} · ? ${question.text}`, "warning", question.text, this.choices(question));
   }

@@ -192,8 +192,8 @@ class PictureView {
     const box = [...this.boxes.values()].find(box => box.id === id), [x, y, ...size] = box ? box.area : this.whole, room = [this.canvas.clientWidth, this.canvas.clientHeight];
     const scale = Math.min(before, Math.max(READABLE, Math.min(...room.map((side, k) => side / (size[k] + 2 * MARGIN))))), seen = room.map(side => side / scale);
     const at = [x, y].map((low, k) => {
-      const same = low + bounded(0, pointer[k] - corner[k], size[k]) - (pointer[k] - this.box[k]) * before / scale, first = this.whole[k], last = first + this.whole[k + 2] - seen[k];
-      return bounded(Math.min(first, last), Math.min(low - MARGIN, Math.max(low + size[k] + MARGIN - seen[k], same)), Math.max(first, last));
+      const same = low + bounded(0, pointer[k] - corner[k], size[k]) - (pointer[k] - this.box[k]) * before / scale;
+      return Math.min(low - MARGIN, Math.max(low + size[k] + MARGIN - seen[k], same));
     });
     this.show([...at, ...seen]);
   }
@@ -424,7 +424,11 @@ class PictureView {
     box.tails.forEach((tail, k) => tail.replaceChildren(lines[k] ?? "", lines[k] ? svgElement("title", {}, whole) : ""));
   }
 
-  chose() { this.draw(); }
+  // A step outside of the called flow that is shown: the flow that has it is shown.
+  chose(i) {
+    const path = this.state.tree[i]?.[Step.id].split("/") ?? this.flow.concat(""), far = this.flow.findIndex((id, k) => id !== path[k] || k === path.length - 1);
+    if (far >= 0) this.enter(this.flow.slice(0, far)); else this.draw();
+  }
 
   // The frame around the box that has the focus, and around its state.
   ringAround(box) {
@@ -435,22 +439,33 @@ class PictureView {
 
   reveal() {}
 
-  // The box of a row, or the one that it is in, comes in sight.
-  bring(i) {
+  // The box of a row, or the one that it is in.
+  boxOf(i) {
     const isIn = k => k === i || k < -1 && this.groups[-2 - k].includes(i);
     let box;
     for (; i >= 0 && !box; i = this.state.parent[i]) box = this.boxes.get([...this.boxes.keys()].find(isIn));
+    return box;
+  }
+
+  // It comes in sight.
+  bring(i) {
+    const box = this.boxOf(i);
     if (!box || !this.box) return;
     const [x, y, width, height] = this.box;
     this.isMoved = true;
-    if (box.x < x || box.x > x + width || box.y < y || box.y > y + height) this.show([box.x - width / 2, box.y - height / 2, width, height]);
+    this.show([box.x < x || box.x > x + width ? box.x - width / 2 : x, box.y < y || box.y > y + height ? box.y - height / 2 : y, width, height]);
     box.group.scrollIntoView({ block: "nearest" });
   }
 
-  show(box) {
-    this.box = box;
-    this.scale = (this.canvas.clientWidth || 500) / box[2];
-    this.svg.setAttribute("viewBox", box.map(side => side.toFixed(2)).join(" "));
+  // A part of the picture is in sight, and beside it no more than has to be: all of a picture that is smaller than its place.
+  show([x, y, ...size]) {
+    const at = [x, y].map((place, k) => {
+      const low = this.whole[k], last = low + this.whole[k + 2] - size[k];
+      return bounded(Math.min(low, last), place, Math.max(low, last));
+    });
+    this.box = [...at, ...size];
+    this.scale = (this.canvas.clientWidth || 500) / size[0];
+    this.svg.setAttribute("viewBox", this.box.map(side => side.toFixed(2)).join(" "));
     this.drawMap();
   }
 
@@ -461,9 +476,14 @@ class PictureView {
     else if (this.isCut) loadLater(this.state).then(views => { (this.map ??= views.overview(this)).draw(); }, () => {});
   }
 
-  // While the run goes on, the step that runs is in sight, until a person moves the view.
+  // While the run goes on, the step that runs is in sight, until a person moves the view. At its end it rests as it would begin.
   following() {
-    if (this.isMoved || !this.state.last.live || !this.box) return;
+    if (this.isMoved || !this.box) return;
+    if (!this.state.last.live) {
+      if (this.isFollowing) this.begin();
+      this.isFollowing = false;
+      return;
+    }
     const running = [...this.boxes].filter(([i]) => this.lookOf(i).name === "running").map(([, box]) => box);
     const box = running.at(-1), [x, y, width, height] = this.box;
     if (!box || (box.x > x && box.x < x + width && box.top > y && 2 * box.y - box.top < y + height)) return;
@@ -471,12 +491,13 @@ class PictureView {
     this.show([width < this.whole[2] ? box.x - width / 2 : x, height < this.whole[3] ? box.y - height / 2 : y, width, height]);
   }
 
-  // All of it on the whole screen, or where its words can be read, else from its beginning: the upper left. What a person has selected is in sight. A picture that
+  // All of it on the whole screen, or where its words can be read, else from its beginning: the upper left. What a person has selected is in sight, and after the end what failed, as in the list. A picture that
   // is less high than its place, which is as high as the panel, stands at the top: it is seen as soon as its run is.
   begin() {
     const [x, y, width, height] = this.whole, room = [this.canvas.clientWidth || 500, this.canvas.clientHeight || TALLEST];
     const scale = bounded(this.isFull ? 0 : READABLE, Math.min(room[0] / width, room[1] / height), LARGEST * (this.isFull ? 2 : 1)), [seenX, seenY] = room.map(side => side / scale);
-    const chosen = this.state.kept.isChosen ? this.boxes.get(this.view.chosen) : null;
+    const { chosen: row } = this.view, { kept, last } = this.state;
+    const chosen = this.boxOf(kept.isChosen ? row : last.live ? -1 : row < 0 ? this.state.failedAfter(-1) : row);
     const start = (at, low, all, seen, before) => all <= seen ? low - (seen - all) * before : at == null || at < low + seen * 0.9 ? low : Math.min(low + all - seen, at - seen / 2);
     this.show([start(chosen?.x, x, width, seenX, 0.5), start(chosen?.y, y, height, seenY, 0), seenX, seenY]);
   }

@@ -5,7 +5,7 @@ const REPEATABLE = new Set(["start", "run", "store", "picture", "step", "text", 
   "later", "stale", "moments", "moment", "table", "label", "evaluations"]);
 const REPEAT_AFTER = [300, 1500, 5000]; // milliseconds
 const PATIENCE = 15000;
-const FAILED = ["failed", "kept", "left", "lost"]; // the states of a step that failed
+const FAILED = ["failed", "kept", "left", "lost"], DROPPED = ["dropped", "lost"]; // the states of a step that failed, and of one in which something was dropped
 const NO_KERNEL = "the kernel was shut down: start it, then run the cell again";
 const NO_ANSWER = "the kernel does not answer: it may be busy with the cell";
 
@@ -167,10 +167,9 @@ class RunState extends Requests {
     return "";
   }
 
-  // The next row after one, and then from the beginning, that failed or, if it is wished, in which something was dropped, and no row
-  // below it says more closely what; else -1.
-  failedAfter(i, withDropped = true) {
-    const states = new Set([...FAILED, withDropped && "dropped"]), troubled = [...this.rows.keys()].filter(k => states.has(this.look(k).name) && this.isListed(k));
+  // The next row after one, and then from the beginning, in one of these states, and no row below it says more closely what; else -1.
+  failedAfter(i, names = [...FAILED, ...DROPPED]) {
+    const troubled = [...this.rows.keys()].filter(k => names.includes(this.look(k).name) && this.isListed(k));
     const close = troubled.filter(k => !troubled.some(inner => inner !== k && this.isInside(inner, k)));
     return close.find(k => k > i) ?? close[0] ?? -1;
   }

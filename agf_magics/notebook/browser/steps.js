@@ -46,7 +46,8 @@ class StepList {
   // The rows in sight of an unfolded tree.
   order() {
     const { tree, rows } = this.state, words = this.search.value.trim().toLowerCase();
-    let hidden = Infinity, unused = 0;
+    let hidden = Infinity, inUnused = Infinity;
+    const unused = [0, 0]; // of the outermost steps, which the header counts, and of those inside steps that ran
     this.shown = [];
     this.lists = this.state.lists;
     this.search.hidden = tree.filter((_, i) => this.state.isListed(i)).length < SEARCHED;
@@ -56,8 +57,10 @@ class StepList {
         if (`${this.state.nameOf(i)} ${row[Step.does]} ${row[Step.id]}`.toLowerCase().includes(words)) this.shown.push(i);
         return;
       }
+      if (row[Step.depth] <= inUnused) inUnused = Infinity;
       if (rows[i][Now.isUnused]) {
-        unused++;
+        if (row[Step.depth] < inUnused) unused[Number(row[Step.depth] > 0)]++;
+        inUnused = Math.min(inUnused, row[Step.depth]);
         if (!this.view.showsUnused) return;
       }
       if (row[Step.depth] > hidden) return;
@@ -69,8 +72,9 @@ class StepList {
     this.twice = new Set([...names].sort().filter((name, k, all) => name === all[k + 1]));
     if (this.isTimeline) this.alike = [...new Set(this.shown.map(i => this.labelOf(i)))].sort();
     this.longest = null;
-    this.rest.hidden = !unused;
-    setText(this.rest, `${number(unused)} step${unused === 1 ? "" : "s"} did not run: ${this.view.showsUnused ? "hide" : "show"}`);
+    const never = unused.map((count, k) => count ? `${number(count)} ${k ? "inner " : ""}step${count === 1 ? "" : "s"}` : "").filter(Boolean).join(" and ");
+    this.rest.hidden = !never;
+    setText(this.rest, `${never} did not run: ${this.view.showsUnused ? "hide" : "show"}`);
   }
 
   // The name of a row of the timeline; of one of several with this name, with what the step does.
@@ -199,7 +203,7 @@ class StepList {
     if (node.row === row && node.now === now) return;
     const name = this.state.nameOf(i), short = row[Now.briefName];
     // What arrives is more interesting than the counters, until the step ends. A name with counts has others only where it is cut.
-    const isNamed = short && this.wide(i) <= room + UNCOUNTED, counted = isBrief && !isNamed && row[Now.brief] || row[Now.counted], arrived = plainWords(row[Now.tail] ?? ""), shown = (row[Now.end] === null && arrived) || counted || arrived;
+    const isNamed = short && this.wide(i) <= room + UNCOUNTED, counted = isBrief && !isNamed && row[Now.brief] || row[Now.counted], arrived = plainWords(row[Now.tail] ?? ""), shown = (row[Now.end] === null && arrived) || counted || arrived || (isShort && look.name === "left" ? look.word : ""); // few know its mark
     const isArriving = arrived && shown === arrived, beside = isArriving ? room / 2 : room + (shown ? -COUNTED : UNCOUNTED);
     const label = this.isTimeline ? this.labelOf(i) : name, long = this.wide(i, label), isCut = long > (this.isTimeline ? this.names : beside);
     const words = isCut ? short || (this.isTimeline ? this.distinct(label) : name) : label;
