@@ -97,6 +97,7 @@ WHERE: dict[str, tuple[str, ...]] = {
     "multiprocessing": (),
     "threading": (
         *("engine", "journal", "notebook", "workers", "languages.graph", "catalog.tools.throttle", "pictures.layout"),
+        "pictures.pages.live_line",  # tools print on threads while it writes
         "mcp.client", "mcp.server.http", "mcp.server.stdio",
         *("catalog.builtin.sql_process", "catalog.builtin.sql_child"),  # these two watch and end a process
     ),
@@ -131,8 +132,10 @@ LONG_FILES: dict[str, str] = {
 
 LONG_FUNCTIONS: dict[str, str] = {
     "catalog.agents.arguments": "one row for each name that an agent's parameter may have (decision A10)",
+    "flow.progress.progress._fold_step": "one match over the kinds of events",
     "flow.progress.rows._step": "one match over the kinds of steps",
     "journal.run_journal.__init__": "the fields of a run's journal, each with its words",
+    "lifecycle.runs.state.__init__": "the fields of a run's state, each with its words",
     "lifecycle.planning.planner.run_planner": "half of it are its eighteen parameters, each passed on once",
 }
 """Functions of more than 40 lines of code, each with the reason why it is not split."""

@@ -5,6 +5,7 @@ The row of a fan-out has its start and end; the rows below it count its elements
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -323,6 +324,25 @@ def on_workers(row: Row) -> str:
     return f"running {count:,} on {line(where, 60)}"
 
 
+def old_results(progress: Progress) -> str:
+    """``2 results of the old tax were kept``: the results of earlier sessions whose function was
+    edited since. Empty: there are none."""
+    counts = Counter[str]()
+    for row in list(progress.rows.values()):
+        if row.old and isinstance(row.step, Invoke):
+            counts[line(callee_name(row.step), 60)] += row.old
+    if not counts:
+        return ""
+    (first, most), *others = counts.most_common()
+    parts = [f"{counted(most, 'result')} of the old {first}"]
+    parts += [f"{count:,} of the old {name}" for name, count in others[:FEW_TOOLS]]
+    if more := others[FEW_TOOLS:]:
+        parts.append(f"{sum(count for _, count in more):,} of others")
+    *before, last = parts
+    verb = "was" if counts.total() == 1 else "were"
+    return " and ".join(filter(None, (", ".join(before), last))) + f" {verb} kept"
+
+
 def spent(row: Row) -> tuple[str, ...]:
     """The tokens and the cost of the models that a step asked. Empty for the requests of a session: the
     row of the session has them."""
@@ -359,6 +379,8 @@ def _left(row: Row) -> str:
 
 def _earlier(row: Row) -> str:
     """How many results were reused instead of calling again."""
+    if row.old:
+        return f", {AGAIN} old code"
     earlier, times = row.earlier, row.times
     if row.width:  # a fan-out makes no call itself
         earlier, times = sum(part.earlier for part in row.elements), row.width

@@ -59,6 +59,10 @@ Mask = Callable[[Value], Value]
 """Hides the secrets in a value."""
 
 
+IsReply = Callable[[Value], bool]
+"""Whether a text is what a model answered."""
+
+
 Shown = dict[str, Any]
 """A value as JSON: its ``kind`` and, by it, ``text`` (and ``block``: it has several lines; ``more``:
 how many lines it has after these; ``all``: the text of which it is a line; ``whole``: the number that
@@ -73,11 +77,12 @@ def value_json(
     draws: bool = True,
     is_exact: bool = False,
     is_reply: bool = False,
+    replies: IsReply = lambda text: False,
 ) -> Shown:
     """What is shown of ``value``, in bounded time. ``mask`` hides the secrets in the fields of
     objects. ``draws``: False if pictures are only named. A number that is the whole value has all its
     digits; ``is_exact``: numbers inside the value have all their digits, too. ``is_reply``: the value is
-    what a model answered, so a text is Markdown.
+    what a model answered, so a text is Markdown. ``replies``: the same of a text inside the value.
 
     >>> value_json([True])
     {'kind': 'group', 'title': '1 item', 'parts': [[None, {'kind': 'text', 'text': 'true'}]], 'more': 0}
@@ -95,18 +100,24 @@ def value_json(
         block = {"block": True} if "\n" in text or len(text) > 160 else {}
         markdown = {"markdown": True} if is_reply else {}
         return {**_words(text), **block, **more, **markdown}  # without quotes
-    return _Builder(mask, draws, is_exact).one(value, 0)
+    return _Builder(mask, draws, is_exact, replies).one(value, 0)
 
 
-def value_html(value: Value, mask: Mask = lambda value: value, *, is_reply: bool = False) -> str:
-    """``value`` as HTML, its outermost level open. ``is_reply``: see `value_json`.
+def value_html(
+    value: Value,
+    mask: Mask = lambda value: value,
+    *,
+    is_reply: bool = False,
+    replies: IsReply = lambda text: False,
+) -> str:
+    """``value`` as HTML, its outermost level open. ``is_reply``, ``replies``: see `value_json`.
 
     >>> value_html(True)
     '<code ...>true</code>'
     >>> value_html("**seven** euros", is_reply=True)
     '<p style="margin:4px 0"><strong>seven</strong> euros</p>'
     """
-    return shown_html(value_json(value, mask, is_reply=is_reply), is_open=True)
+    return shown_html(value_json(value, mask, is_reply=is_reply, replies=replies), is_open=True)
 
 
 def value_text(value: Value, mask: Mask = lambda value: value, *, is_exact: bool = False) -> str:
@@ -165,13 +176,14 @@ def _words(text: str) -> Shown:
 class _Builder:
     """Builds the `Shown` of one value. It counts down how many leaves, pictures and bytes are left."""
 
-    def __init__(self, mask: Mask, draws: bool, is_exact: bool) -> None:
+    def __init__(self, mask: Mask, draws: bool, is_exact: bool, replies: IsReply) -> None:
         self.left = MOST_LEAVES
         self.pictures = MOST_PICTURES
         self.bytes = MOST_PICTURE
         self.characters = MOST_CHARACTERS
         self.mask, self.draws = mask, draws
         self.is_exact = is_exact
+        self.replies = replies
 
     def one(self, value: Value, depth: int) -> Shown:
         self.left -= 1
@@ -206,7 +218,8 @@ class _Builder:
             return shown
         whole = plain(value, min(self.characters, MOST_TEXT))
         self.characters -= len(whole)
-        return {**shown, "all": whole}
+        markdown = {"markdown": True} if self.replies(value) else {}
+        return {**shown, "all": whole, **markdown}
 
     def picture(self, value: Value) -> Shown | None:
         """``value`` as a picture, if it is one and there is room for it."""
@@ -397,6 +410,8 @@ def shown_html(shown: Shown, key: str = "", is_open: bool = False, is_whole: boo
     """A shown value as HTML. ``key``: HTML before it. ``is_whole``: all folds are open."""
     opened, title = is_open or is_whole, shown.get("title", "")
     match shown["kind"]:
+        case "text" if "all" in shown:
+            return _all_html(shown, key, is_whole)
         case "text" if shown.get("markdown"):
             more = shown.get("more", 0)
             left = f"<em>… {counted(more, 'more line')} not saved here</em>" if more else ""
@@ -426,6 +441,18 @@ def shown_html(shown: Shown, key: str = "", is_open: bool = False, is_whole: boo
     return (
         f'{key}<div><img alt="{html(title)}" style="max-width:100%;height:auto" '
         f'src="data:image/png;base64,{shown["data"]}"></div>'
+    )
+
+
+def _all_html(shown: Shown, key: str, is_whole: bool) -> str:
+    """A text among other values: its line, which opens all of it. A reply of a model is written."""
+    if shown.get("markdown"):
+        return key + markdown_html(shown["all"])
+    whole = lines_html(html(shown["all"]), BLOCK)
+    return (
+        key + whole
+        if is_whole
+        else details(f'{key}<code style="{WRAP}">{html(shown["text"])}</code>', whole, False)
     )
 
 

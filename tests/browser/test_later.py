@@ -564,7 +564,9 @@ def test_what_an_edit_changes_is_said_before_a_click_and_no_longer_than_it_holds
     page.says(1, "After your edits 3 steps would run again")
     assert "run that cell first" not in page.seen(1)
     explorer.locator("button:text-is('Resume')").click()
-    page.says(1, "sent 12 to all")
+    page.says(1, "sent 12 to all", "3 results of the old tax were kept.")
+    assert badges(page, 1) == ["old code"]
+    page.picture("kept-old", 1)
     page.open_step(1, "sent")
     page.says(1, f"{BEFORE} tax, sum_of again: the code of its function was edited.")  # nobody points at the button
     explorer.locator("button:text-is('Run from here')").click()
@@ -573,3 +575,18 @@ def test_what_an_edit_changes_is_said_before_a_click_and_no_longer_than_it_holds
     page.open_step(1, "tax")
     page.open_step(1, "sent")
     assert BEFORE not in page.seen(1)
+    assert badges(page, 1) == []
+
+
+def test_a_resumed_run_that_kept_results_of_an_edited_tool_is_run_again_with_the_edits_by_a_click(opened: Open) -> None:
+    page = opened(MONTHLY, MONTH)
+    page.run_all()
+    page.page.evaluate(f"it => {PANEL}.content.widgets[0].model.sharedModel.setSource(it)", MENDED)
+    page.run(0)
+    explorer = page.explorer(1)
+    explorer.locator("button:text-is('Resume')").click()
+    page.says(1, "sent 12 to all")
+    explorer.locator("button:text-is('Run again with the edits')").click()
+    page.says(1, "sent 18 to all", "again, with the edits")
+    assert "were kept" not in page.seen(1)
+    assert badges(page, 1) == []

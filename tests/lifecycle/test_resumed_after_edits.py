@@ -11,6 +11,8 @@ import pytest
 
 import agf_magics as agf
 from agf_magics.journal.database.store import Store
+from agf_magics.pictures.pages.parts import steps_text
+from agf_magics.pictures.row_words import old_results
 from agf_magics.settings.settings import current
 
 FLOW = """
@@ -83,3 +85,9 @@ def test_the_warning_names_what_was_edited(case: str, folder: Path) -> None:
     of_edits = [warning for warning in resumed.warnings if warning.code == "run.edited-since"]
     assert [warning.message.partition(" since")[0] for warning in of_edits] == warnings
     assert (resumed.status, resumed.output) == ("ok", "yes!" if "without" in case else "yes")
+    tools = {"tool 'grade' was edited": "2 results of the old grade were kept",
+             "agent 'carol' was edited": "1 result of the old carol was kept"}  # fmt: skip
+    words = tools[warnings[0]] if warnings else ""
+    for shown in (resumed, agf.runs(resumed.run_id)):
+        assert old_results(shown.progress) == words
+        assert sum("old code" in line for line in steps_text(shown.progress, now=0.0)) == len(warnings)

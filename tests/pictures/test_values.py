@@ -628,3 +628,22 @@ def test_a_text_with_digits_is_left_as_it_is() -> None:
 )
 def test_the_preview_of_an_object_has_no_quotes(text: str, shown: str) -> None:
     assert value_text({"frame": text}) == f"frame: {shown}"
+
+
+REPLY = (
+    "## Order summary\n\nThe order holds **two items**:\n\n| item | price |\n|---|---|\n| lamp | 49 |\n" + "x " * 200
+)
+
+
+@pytest.mark.parametrize(
+    "inside", [{"text": REPLY, "order": 10}, [REPLY, 1], {"of": {"text": REPLY}}], ids=["object", "list", "deeper"]
+)
+def test_a_reply_inside_a_value_is_markdown_and_another_long_text_has_all_of_it(inside: object) -> None:
+    page = value_html(inside, replies=lambda text: text == REPLY)
+    assert "<strong>two items</strong>" in page
+    assert "<table" in page
+    assert "**two" not in page
+    plain_page = value_html(inside)
+    assert "<strong>" not in plain_page
+    assert plain_page.count("| lamp | 49 |") >= 1
+    assert plain_page.count("x ") >= 200  # to its end, in a fold

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from ...text.diagnostics import Diagnostic, StepError
 from ...values.value import Value
 from ..flow import Flow
+from ..step_names import callee_name
 from ..step_path import StepPath, seconds_between
 from ..steps import Invoke
 from . import events as ev
@@ -88,6 +89,8 @@ class Progress:
         self.earlier: Mapping[Key, Worked] = {}
         """When the calls of earlier sessions ran, for each row and all rows around it, in seconds of
         the run's clock."""
+        self.edited: frozenset[str] = frozenset()
+        """The names of the tools and agents that were edited after an earlier session of the run."""
         self.repeated_until = 0.0
         """The end of the last of these calls whose outcome was taken so far."""
         self.has_gone_on = False
@@ -171,6 +174,8 @@ def _fold_step(progress: Progress, event: ev.Event) -> None:
             row = progress.row(path)
             row.earlier += 1
             row.is_own = row.key in progress.earlier
+            if row.is_own and isinstance(row.step, Invoke):
+                row.old += callee_name(row.step) in progress.edited
         case ev.StepFailed(path, when, error):
             row = _end_call(progress, path, when)
             row.failed += 1

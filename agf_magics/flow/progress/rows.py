@@ -83,6 +83,8 @@ class Row:
     out."""
     earlier = 0
     """The number of calls that a recorded outcome replaced (`StepReplayed`)."""
+    old = 0
+    """How many of ``earlier`` came from the function as it was before an edit."""
     is_own = False
     """Whether ``earlier`` counts calls of an earlier session of this run."""
     is_made = False

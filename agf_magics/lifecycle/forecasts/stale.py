@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any, ClassVar, Literal
 
 from ...catalog import Registry, default
-from ...engine.linking.linked import flow_at
+from ...engine.linking.linked import Linked, flow_at
 from ...engine.run_options import RunOptions
 from ...engine.threads.rights import refuse_inside, rights
 from ...flow.progress.rows import Key, Row
@@ -186,9 +186,7 @@ def _find_stale(
     forecast, bounded = _forecast(past, planned, unread)
     forecast.keeps_failures = keeps_failures
     if isinstance(forecast, UnreadForecast):
-        texts = [linked.flow.source.text for linked in state.linked.reachable]
-        is_unedited = texts == [text.source.text for text in past.order.flows]
-        forecast.is_as_in_run = is_unedited and not input
+        forecast.is_as_in_run = not input and _has_same_texts(past, state.linked)
     connect_journal(state, forecast)
     error = run_offline(
         state.linked,
@@ -209,6 +207,12 @@ def _find_stale(
     table.has_other_results = not runs_again and _edits_function(past, registry)
     table.is_edited |= table.has_other_results or _edits_text(past, registry)
     return table
+
+
+def _has_same_texts(past: PastRun, linked: Linked) -> bool:
+    """Whether no definition of the run was edited."""
+    texts = [reached.flow.source.text for reached in linked.reachable]
+    return texts == [text.source.text for text in past.order.flows]
 
 
 def shows_edit(run: Run | PastRun, registry: Registry) -> bool:

@@ -88,7 +88,8 @@ def rerun_from(
     options: RunOptions = DEFAULTS,
 ) -> Run:
     """`rerun` that returns at once: the caller must `wait` unless the run is in the background.
-    ``step``: None: all results are reused, so that only the calls that failed are made again."""
+    ``step``: None: all results are reused, so that only the calls that failed are made again, and
+    those of what was edited. ``options.note``: what is said of the run instead of that."""
     refuse_inside("rerun")
     registry = default(options.registry)
     earlier = find_ended(run, registry.flows)
@@ -99,7 +100,7 @@ def rerun_from(
         key, reuse = find_step(earlier.progress.rows, step, f"run {earlier.run_id!r}"), ""
         first = line(shown_name(earlier.progress.rows[key]), 60)
         note = f"run from {first!r} of {earlier.run_id}"
-    options = replace(options, reuse=reuse, note=note)
+    options = replace(options, reuse=reuse, note=options.note or note)
     before = _context_before(flow, earlier, registry)
     try:
         context = before.context if before is not None else None

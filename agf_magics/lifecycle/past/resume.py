@@ -226,8 +226,10 @@ def _resume_row(
     moved = before.warnings if before is not None else ()
     with store.reading_run(head.num) as connection:
         changed = changed_objects(connection, head.num)
-    mixed = mixed_versions(order.functions, registry, changed, _of_kept(earlier, names))
-    for warned in (*(Warned(clock(), warning) for warning in (*moved, *mixed)), *about_workers):
+    mixed = dict(mixed_versions(order.functions, registry, changed, _of_kept(earlier, names)))
+    state.progress.edited = frozenset(mixed)
+    warnings = (*moved, *mixed.values())
+    for warned in (*(Warned(clock(), warning) for warning in warnings), *about_workers):
         state.progress.apply(warned)
     return Run(state)
 

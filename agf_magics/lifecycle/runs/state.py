@@ -84,9 +84,9 @@ class RunState:
         self.stop: Callable[[], object] | None = None
         """Cancels the task that awaits the run."""
         self.reason: str | None = None
+        """The reason of a cancellation before the run had a job."""
         self.why_not_reused: Callable[[], str] = str
         """Returns why a run that may reuse results reused none; empty: it has nothing to say."""
-        """The reason of a cancellation before the run had a job."""
         self.place: host.Host | None = None
         """The host that makes the calls; None: the run has not come to its loop."""
         self.output: Value = None

@@ -34,9 +34,10 @@ def mixed_versions(
     registry: Registry,
     changed: frozenset[bytes],
     kept: Iterable[str],
-) -> Iterator[Diagnostic]:
-    """Warnings about the edited tools and agents of which a resumed run keeps results. ``kept``:
-    the name of the function of each result. The other parameters are those of `edited_functions`."""
+) -> Iterator[tuple[str, Diagnostic]]:
+    """The names of the edited tools and agents of which a resumed run keeps results, each with a
+    warning. ``kept``: the name of the function of each result. The other parameters are those of
+    `edited_functions`."""
     counts = Counter(kept)
     of_kept = {name: parts for name, parts in functions.items() if counts[name]}
     for callee in edited_functions(of_kept, registry, changed):
@@ -45,7 +46,8 @@ def mixed_versions(
         results = f"{count:,} of its results {'is' if count == 1 else 'are'} kept"
         message = f"{kind} {callee.name!r} was edited since the run began; {results}"
         hint = "a new run with --reuse (reuse=True) makes its calls again, and keeps the others"
-        yield Diagnostic("run.edited-since", message, hint=hint, severity="warning")
+        warning = Diagnostic("run.edited-since", message, hint=hint, severity="warning")
+        yield callee.name, warning
 
 
 def edited_between(

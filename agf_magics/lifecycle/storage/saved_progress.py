@@ -39,7 +39,8 @@ COUNTS = (
     "retried",
     "earlier",
 )
-"""The counts of a row, in the order in which they are stored."""
+"""The counts of a row, in the order in which they are stored. `Row.old` follows them, unless it is
+0."""
 
 
 OTHERS = ("excused", "fatal", "asks", "width", "why")
@@ -66,7 +67,7 @@ _Time = int | Annotated[float, isfinite] | None
 _is_row = checker(
     tuple[
         list[str],
-        Annotated[list[Count], lambda counts: len(counts) == len(COUNTS)],
+        Annotated[list[Count], lambda counts: 0 <= len(counts) - len(COUNTS) <= 1],
         tuple[bool, bool, bool, Count | None, str | None, _Time, _Time]
         | tuple[bool, bool, bool, Count | None, str | None, _Time, _Time, _Time],
         object,
@@ -97,7 +98,7 @@ def restore_rows(progress: Progress, rows: list[Any]) -> None:
         row = progress.rows.get(tuple(key))
         if row is None:
             continue
-        for name, number in zip(COUNTS, counts, strict=True):
+        for name, number in zip((*COUNTS, "old"), counts, strict=False):
             setattr(row, name, number)
         for name, other in zip((*OTHERS, *TIMES, "idle"), other_counts, strict=False):
             setattr(row, name, other)
@@ -119,7 +120,8 @@ def _row(row: Row, secrets: Secrets, zero: float) -> list[Any]:
         described = ["step.tool-failed", type(row.error).__name__]
     over = [] if row.over is None else [_preview(row.over, secrets)]
     held = _preview(row.held, secrets)
-    return [_counts_of(row), [*_others_of(row), *times], held, described, *over]
+    counts = [*_counts_of(row), *([row.old] if row.old else [])]
+    return [counts, [*_others_of(row), *times], held, described, *over]
 
 
 def _preview(value: Value, secrets: Secrets) -> Value:

@@ -53,7 +53,7 @@ class Explorer {
       element("header", { role: "group", "aria-label": "Run" }, element("span", { class: "titles" }, this.title, this.titles.dropped), element("span", { class: "controls" }, this.buttons.resume, // never where Cancel was
         element("span", { class: "tabs", role: "tablist", "aria-label": "Views" }, Object.values(this.tabs)),
         this.extras.bell, this.extras.time, this.extras.stale, this.full, this.deaf, this.buttons.cancel)),
-      this.message, this.extras.note, this.questions, this.extras.place, this.columns = element("div", { class: "columns" }, this.main, this.divider, this.panel.node), this.lower, this.live);
+      this.message, this.extras.old, this.extras.note, this.questions, this.extras.place, this.columns = element("div", { class: "columns" }, this.main, this.divider, this.panel.node), this.lower, this.live);
     this.box.addEventListener("scroll", ({ target }) => this.scrolled.set(target, [target.scrollLeft, target.scrollTop]), true);
     this.scrolled = new Map();
     this.settle(host);

@@ -29,6 +29,9 @@ class Extras {
     for (const name of ["pointerenter", "focus"]) view.buttons.rerun.addEventListener(name, () => this.foresee());
     this.actions = element("div", { class: "actions" }, view.buttons.rerun, this.openButton, this.before); // one for all steps: see `Panel.put`
     this.note = element("div", { class: "message", role: "status", hidden: true });
+    this.oldWords = element("span", { class: "badge" });
+    this.again = button("Run again with the edits", () => view.act("rerun", { edits: true }), { title: "A new run: the calls of what was edited are made again, and other results are reused" });
+    this.old = element("div", { class: "message", role: "status", hidden: true }, this.oldWords, " ", this.again);
     this.place = element("div", { class: "time", hidden: true });
     if (this.state.extras.isOpen) this.openTime();
     this.isDue = !this.state.last.live; // an ended run is compared when a person comes to it
@@ -37,6 +40,10 @@ class Extras {
   header(can) {
     this.stale.hidden = !can.has("rerun");
     this.time.hidden = !can.has("moments");
+    const { old } = this.state.last;
+    this.old.hidden = !old;
+    this.again.hidden = !can.has("edits");
+    setText(this.oldWords, old ? `${old}.` : "");
     if (can.has("rerun") && this.opens?.id === this.state.tree[this.view.chosen]?.[Step.id]) this.foresee();
     this.bell.hidden = !(this.state.notices && this.state.last.live && globalThis.Notification?.permission === "default");
   }
@@ -120,6 +127,8 @@ class Extras {
   // The mark of a row; a folded row shows that there is one inside.
   mark(i, isFolded = false) {
     const { marks, around } = this.state.extras;
+    const old = this.state.rows[i]?.[Now.old];
+    if (old && !marks.has(i)) return { state: "old", why: `${number(old)} of its results were made before its function was edited` };
     return marks.get(i) ?? (isFolded && around?.has(i) ? { state: "inside", why: "A step inside has a mark" } : undefined);
   }
 
@@ -185,6 +194,6 @@ class Extras {
   changed(before) { this.more?.changed(before); }
 }
 
-const BADGES = { again: "↻ stale", retry: "↻ retry", depends: "↻ depends", evaluated: "↻ depends", unknown: "? unknown", inside: "↻ inside" };
+const BADGES = { again: "↻ stale", retry: "↻ retry", depends: "↻ depends", evaluated: "↻ depends", unknown: "? unknown", inside: "↻ inside", old: "old code" };
 
 function badgeOf({ state, change }) { return [BADGES[state], change].filter(Boolean).join(", "); }

@@ -6,7 +6,7 @@ const [FIRST_LINES, LAST_LINES, WIDE] = [12, 4, 60]; // lines of a long text tha
 // `whole`: gets all of a text of which the value is the beginning.
 function valueElement(value, whole) {
   switch (value?.kind) {
-    case "text": return value.markdown ? replyElement(value, whole) : value.block ? blockElement(value, whole) : value.all ? longElement(value) : element("pre", { class: value.text.length <= SHORT && "short", title: value.whole }, value.text);
+    case "text": return value.all ? longElement(value) : value.markdown ? replyElement(value, whole) : value.block ? blockElement(value, whole) : element("pre", { class: value.text.length <= SHORT && "short", title: value.whole }, value.text);
     case "png": return element("img", { src: `data:image/png;base64,${value.data}`, alt: value.title });
     case "grid": return details(value.title, [
       table(value.columns, value.rows.map(cells => ({ cells })), null, value.looks, value.types), value.more ? `… ${value.more}` : ""]);
@@ -17,8 +17,9 @@ function valueElement(value, whole) {
   return element("pre", {}, "—");
 }
 
-// A text among other values: a line of it, and all of it when that is opened.
-function longElement({ text, all }) {
+// A text among other values: a line of it, and all of it when that is opened. What a model answered is written.
+function longElement({ text, all, markdown }) {
+  if (markdown) return markdownElement(all);
   return element("details", { class: "long" }, element("summary", {}, element("code", {}, text)), element("pre", { class: "whole" }, all));
 }
 

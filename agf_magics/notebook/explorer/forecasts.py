@@ -158,7 +158,9 @@ def answer_moment(run: AnyRun, arguments: Mapping[str, Any]) -> Json:
         "values": [
             StoreRow(
                 line(name, 60),
-                value_json(value, is_reply=run.progress.is_reply(value)),
+                value_json(
+                    value, is_reply=run.progress.is_reply(value), replies=run.progress.is_reply
+                ),
                 name in changed,
                 value_brief(value),
             )

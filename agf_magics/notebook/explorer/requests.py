@@ -376,7 +376,9 @@ def _brief_error(run: AnyRun, error: BaseException) -> str:
 def _shown_value(run: AnyRun, value: Value) -> Json:
     """A value of the run; what a model answered is Markdown."""
     mask = run.secrets.shown
-    return value_json(mask(value), mask, is_reply=run.progress.is_reply(value))
+    return value_json(
+        mask(value), mask, is_reply=run.progress.is_reply(value), replies=run.progress.is_reply
+    )
 
 
 def _error(run: AnyRun, error: BaseException) -> str:

@@ -14,6 +14,7 @@ import re
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from IPython import get_ipython
@@ -33,6 +34,7 @@ from ...lifecycle.runs.run import Run
 from ...pictures.pages.updates import Update, Updates, describe_tree
 from ...pictures.plain import line
 from ...pictures.problems import format_exception
+from ...pictures.row_words import old_results
 from ...text.diagnostics import DefinitionError
 from ..config import has_notices
 from ..output.front_end import in_frames, page
@@ -258,7 +260,16 @@ class Channel(Answers):
             *(["resume"] if run.how_to_continue else []),
             *(["rerun", "moments"] if place_in_journal(run) is not None else []),
             *(["retry"] if self._can_retry else []),
+            *(["edits"] if self._can_take_edits else []),
         ]
+
+    @property
+    def _can_take_edits(self) -> bool:
+        """Whether results of edited functions were kept, and a new run repeats no effect."""
+        place = place_in_journal(self.run)
+        return (
+            place is not None and bool(old_results(self.run.progress)) and not had_effects(*place)
+        )
 
     @property
     def _can_retry(self) -> bool:
@@ -283,10 +294,12 @@ class Channel(Answers):
         def rerun(arguments: Json) -> None:
             refuse_edited(run, arguments.get("cells"), default())
             step = arguments.get("step")
-            if step is None and not self._can_retry:
+            takes_edits = arguments.get("edits") is True and self._can_take_edits
+            if step is None and not self._can_retry and not takes_edits:
                 raise Refused("this run cannot be retried: it would make other calls again, too")
             first = None if step is None else str(step)
-            self.follow(lambda: rerun_from(run, first, options=options))
+            note = f"{run.run_id} again, with the edits" if takes_edits else ""
+            self.follow(lambda: rerun_from(run, first, options=replace(options, note=note)))
 
         def resume(arguments: Json) -> None:
             refuse_edited_functions(run, arguments.get("cells"), default())

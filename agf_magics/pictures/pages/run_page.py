@@ -225,7 +225,9 @@ def _has_output(run: RunLike) -> bool:
 
 def _value_html(run: RunLike, value: Value) -> str:
     mask = run.secrets.shown
-    return value_html(mask(value), mask, is_reply=run.progress.is_reply(value))
+    return value_html(
+        mask(value), mask, is_reply=run.progress.is_reply(value), replies=run.progress.is_reply
+    )
 
 
 def _value_lines(run: RunLike, value: Value) -> list[str]:

@@ -155,6 +155,7 @@ class Updates:
                 *others,
             ],
             "dropped": progress.failed,
+            "old": row_words.old_results(progress),
             "questions": [
                 _question(question, asker_words(progress.rows, path))
                 for path, question in list(progress.open_questions.items())[:MOST_QUESTIONS]
@@ -233,6 +234,7 @@ class Updates:
             is_unused=self._is_unused(row) or None,
             has_attempts=self._has_attempts(row) or None,
             idle=round(row.timed.idle, 6) or None,
+            old=row.old or None,
         )
 
     def _facts(self, row: Row) -> tuple[Any, ...]:

@@ -76,6 +76,8 @@ class UpdateRow(NamedTuple):
     both."""
     idle: float | None = None
     """The seconds between start and end in which the step did not run; None: there are none."""
+    old: int | None = None
+    """How many results the step keeps from its function before an edit; None: none."""
 
     def sent(self) -> list[Any]:
         row = [*self]
