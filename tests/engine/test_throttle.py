@@ -304,7 +304,7 @@ RATES = '"20/s", "100/min" or "1000/h", with a number from 1'
         ({"rate": "20"}, ValueError, f"rate must be written {RATES}, got '20'"),
         ({"rate": 20}, TypeError, 'rate must be a text such as "20/s", got 20'),
         ({"at_once": 0}, ValueError, "at_once must be at least 1, got 0"),
-        ({"at_once": True}, TypeError, "at_once must be a number, got True"),
+        ({"at_once": True}, TypeError, "at_once must be a whole number, got True"),
         ({"retry": 3}, TypeError, "retry must be an agf.Retry, got 3: write retry=agf.Retry(3)"),
     ],
 )

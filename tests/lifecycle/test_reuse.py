@@ -20,6 +20,7 @@ from agf_magics.journal.calls.reuse import EarlierRun, Reuse
 from agf_magics.journal.database.store import ROOM, Store
 from agf_magics.journal.deletion import forget
 from agf_magics.journal.runs import list_runs, missing_results, reading_texts, records
+from agf_magics.lifecycle.past.past_runs import delete
 from agf_magics.lifecycle.storage.stored_results import unpickle
 from agf_magics.settings.settings import Settings, current
 from tests.engine import kept
@@ -124,6 +125,15 @@ def test_a_run_that_reused_nothing_says_why(edit: str, n: int, why: str) -> None
     exec(edit, names)
     agf.tool(names["measure"], registry=registry)
     assert agf.run(text, {"n": n}, registry=registry, reuse=True).note == why.format(first.run_id)
+
+
+def test_the_reason_is_not_known_if_the_earlier_run_is_deleted_meanwhile() -> None:
+    registry = agf.Registry()
+    agf.tool(lambda n: n, name="measure", registry=registry)
+    text = "pipeline: reason\nsteps:\n- tool: {name: measure, args: {n: !expr ctx.n}}"
+    first, other = (agf.run(text, {"n": n}, registry=registry, reuse=True) for n in (1, 2))
+    delete([first.run_id])
+    assert other.note == f"0 calls reused from {first.run_id}"
 
 
 def test_an_identical_call_after_an_edited_step_is_reused_too(calls: Calls) -> None:

@@ -247,7 +247,7 @@ def test_code_that_looks_into_a_value_reads_it_or_repeats_its_call(look: str, da
         questions.append(prompt)
         return "well"
 
-    condition = f"made.size == {N}" if look == "a condition" else "made != 1"
+    condition = f"made.size == {N}" if look == "a condition" else "made != null"
     inner = "{type: tool, tool: take, variables: {given: '{state.row}'}}"
     node = {
         "a map": f"{{type: map, over: '{{state.made}}', as: row, node: {inner}, collect: n}}",

@@ -54,9 +54,9 @@ def test_the_page_of_a_run_over_a_table_has_its_first_rows(sizes: Kernel) -> Non
     cell = sizes.good("%run_pipeline sizes --over $rows --yes")
     caption, (head, *lines) = rows_of(cell)
     assert caption == "60 rows: 59 ok, 1 failed; the failed ones and the first 19 others are shown"
-    assert head[:5] == ["row", "status", "error_text", "name", "length"]
+    assert head[:5] == ["row", "status", "error_text", "length", "name"]
     assert len(lines) == 20
-    assert lines[0][:5] == ["7", "failed", "ValueError: no sevens", "n7", ""]
+    assert lines[0][:5] == ["7", "failed", "ValueError: no sevens", "", "n7"]
     assert [line[0] for line in lines[1:]] == [str(number) for number in range(20) if number != 7]
     assert f"{caption}\n" in cell.outputs[0]["text/plain"]
     assert len(cell.outputs[0]["text/html"]) < 240_000

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -98,3 +99,14 @@ def test_a_row_is_sent_as_a_list_of_its_fields() -> None:
     for row in WIRE:
         values: list[Any] = list(range(len(row._fields)))
         assert json.loads(json.dumps(row._make(values))) == values
+
+
+def test_no_two_parts_of_the_script_have_a_name_in_common() -> None:
+    """A report has all parts in one script, which the browser refuses as a whole if a name is declared twice."""
+    declared = re.compile(
+        r"^(?:const|let|class|(?:async )?function) ([\w$]+)|^(?:const|let) \[([^\]]*)\]", re.MULTILINE
+    )
+    text = "\n".join(SOURCES[part] for part in (*SCRIPTS, *LATER_SCRIPTS))
+    names = [name for one, several in declared.findall(text) for name in (one, *several.split(", ")) if name]
+    assert len(names) > 100
+    assert [name for name, count in Counter(names).items() if count > 1] == []

@@ -376,7 +376,7 @@ def _differences(sides: tuple[_Side, _Side], sames: Sames) -> Iterator[dict[str,
     # The values are read again: those of all calls may be more than the memory holds.
     before, after = (dict(_small_records(side, shown)) for side in sides)
     for place, both in shown.items():
-        yield from _calldiffering_values(both, (before[place], after[place]))
+        yield from _call_parts(both, (before[place], after[place]))
     if len(changed) > MOST_CALLS:
         yield one_difference(counted(len(changed) - MOST_CALLS, "more call"), "…", "…")
 
@@ -435,7 +435,7 @@ def _small(text: Any) -> Any:
     return encode(f"{len(text):,} characters of JSON")
 
 
-def _calldiffering_values(
+def _call_parts(
     sames: tuple[Same, Same], records: tuple[Record, Record]
 ) -> Iterator[dict[str, Any]]:
     a, b = records

@@ -224,14 +224,21 @@ def _resume_row(
     gone = _reuse_again(state, head.num)
     state.options = replace(state.options, note="; ".join(filter(None, (order.note, gone))))
     moved = before.warnings if before is not None else ()
-    with store.reading_run(head.num) as connection:
-        changed = changed_objects(connection, head.num)
-    mixed = dict(mixed_versions(order.functions, registry, changed, _of_kept(earlier, names)))
+    mixed = _kept_of_edited(store, head, order, registry, _of_kept(earlier, names))
     state.progress.edited = frozenset(mixed)
     warnings = (*moved, *mixed.values())
     for warned in (*(Warned(clock(), warning) for warning in warnings), *about_workers):
         state.progress.apply(warned)
     return Run(state)
+
+
+def _kept_of_edited(
+    store: Store, head: RunHead, order: Manifest, registry: Registry, kept: Iterable[str]
+) -> dict[str, Diagnostic]:
+    """The edited tools and agents of which results are kept, each with a warning."""
+    with store.reading_run(head.num) as connection:
+        changed = changed_objects(connection, head.num)
+    return dict(mixed_versions(order.functions, registry, changed, kept))
 
 
 def _context_before(order: Manifest, registry: Registry, run_id: str) -> ContextBefore | None:

@@ -90,7 +90,9 @@ def _why_not_reused(state: RunState, head: RunHead, reuse: Reuse) -> str:
         return ""
     store = state.journal.store
     with suppress(JournalError, DecodeError, DefinitionError):
-        rows = [read_run(store, run_id) for run_id in (head.run_id, state.run_id)]
+        rows = read_run(store, head.run_id), read_run(store, state.run_id)
+        if None in rows:  # it was deleted
+            return ""
         earlier, later = (read_manifest(row).functions for row in rows if row is not None)
         with store.reading() as connection:
             changed = changed_objects(connection, head.num)

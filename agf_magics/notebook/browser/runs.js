@@ -1,7 +1,7 @@
 // The list of runs: its fields filter all pages, an id opens the explorer of its run, two checked runs are compared.
 
 const SECOND = 1000;
-const SHORT = 26; // characters of a text that is never cut
+const NEVER_CUT = 26; // characters of a text that is never cut
 
 function listsRuns({ named, element, button, hint, number, setText, duration, ends }) {
   // How long ago a run began; a date that is older is as it is written.
@@ -93,7 +93,7 @@ function listsRuns({ named, element, button, hint, number, setText, duration, en
     show(list, chosen = []) {
       const { columns, rows, failed, started, first, most, total, of } = this.shown = list, last = first + rows.length, when = columns.indexOf("started") - 1;
       // Long texts share the room that is left, and are cut.
-      const flexible = new Set(columns.filter((name, n) => ["error", "input", "note"].includes(name) && rows.some(row => row[n].length > SHORT)));
+      const flexible = new Set(columns.filter((name, n) => ["error", "input", "note"].includes(name) && rows.some(row => row[n].length > NEVER_CUT)));
       this.first = first;
       this.chosen = chosen.filter(id => rows.some(([listed]) => listed === id));
       this.times = [];

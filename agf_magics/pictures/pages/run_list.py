@@ -119,7 +119,7 @@ RUN_COLUMNS: Mapping[str, Callable[[RunLine], str]] = {
 """All columns of a list of runs. A column that is empty for all runs is not shown."""
 
 
-_FLEXIBLE = ("took", "error", "tokens", "cost", "input", "name", "", "shown in")
+_FLEXIBLE = ("took", "error", "tokens", "cost", "input", "name", "note", "shown in")
 """The columns that are cut or left out where a line of a terminal has no room for all, the last one
 first. What ran, how it ended and when are always whole."""
 
