@@ -94,6 +94,41 @@ def test_a_table_that_is_too_long_ends_with_a_whole_row_and_says_so(value: Any, 
     assert LONGEST - 100 < len(text) <= LONGEST + 2
 
 
+def of_objects(*parts: Any) -> Any:
+    array = np.empty(len(parts), dtype=object)
+    array[:] = parts
+    return array
+
+
+def circular() -> list[Any]:
+    inside: list[Any] = []
+    inside.append(inside)
+    return inside
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (np.zeros((2, 3_000_000)), "[] … (cut: the first 0 of 2 elements)"),
+        ({"w": np.zeros((2, 3_000_000))}, '{"w":["(cut: 2 more elements)"]}'),
+        (of_objects(circular(), 1), "[list([[...]]) 1]"),
+        (of_objects({1: 2}, 1), "[{1: 2} 1]"),
+        (pd.DataFrame({"a": [circular(), 1]}), "               a\n0  [[[[[...]]]]]\n1              1"),
+        (np.zeros((3, 0)), "[[],[],[]]"),
+    ],
+    ids=[
+        "a row without room",
+        "inside a mapping",
+        "a circle",
+        "keys that are no text",
+        "a circle in a cell",
+        "no columns",
+    ],
+)
+def test_what_json_cannot_have_is_told_or_is_its_text(value: Any, text: str) -> None:
+    assert format_for_model(value) == text
+
+
 def test_a_text_of_a_graph_never_has_a_part_of_a_table() -> None:
     with pytest.raises(ValueError, match="DataFrame of 1,000,000 rows into a text: it is too large"):
         format_value({"rows": pd.DataFrame({"a": range(1_000_000)})})

@@ -305,9 +305,10 @@ def format_for_model(value: Value, name: str = "the value") -> str:
         return _cut(str(value))
     if (text := iso_text(value)) is not None:
         return text
-    if (elements := elements_of(value, LONGEST)) is not None:
-        return _format_elements(elements, name)
+    elements = elements_of(value, LONGEST)
     try:
+        if elements is not None:
+            return _format_elements(elements, name)
         # An object that is the whole result is its text, without the quotes of JSON.
         is_container = type(value) in CONTAINERS
         written = write_json(value, LONGEST_WRITTEN, _part if is_container else None)

@@ -96,8 +96,9 @@ def _rows(frame: Any, most: int) -> Elements:
 
 
 def _array_elements(value: Any, most: int) -> Elements:
-    """The elements along the first axis of an array; those of further axes are lists."""
-    most_elements = max(most * len(value) // max(2 * value.size, 1), 1)
+    """The elements along the first axis of an array; those of further axes are lists. Empty
+    if not even the first one has room: a list of its numbers takes far more memory than the array."""
+    most_elements = most * len(value) // max(2 * value.size, 1)
     return Elements(len(value), list(map(_nested, islice(value, most_elements))), "elements")
 
 
