@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
@@ -32,6 +32,8 @@ MAKES: dict[str, tuple[Callable[[], Any], str]] = {
     "mappings of a file": (lambda: csv.DictReader(["a", "1"]), "DictReader"),
     "an open file": (lambda: io.TextIOWrapper(io.BufferedReader(io.BytesIO(b"a"))), "TextIOWrapper"),
     "a file of bytes": (lambda: io.BufferedReader(io.BytesIO(b"a")), "BufferedReader"),
+    "an iterator of bytes": (lambda: iter(b"ab"), "bytes_iterator"),
+    "an iterator of calls": (lambda: iter(lambda: 1, 1), "callable_iterator"),
     "a list": (lambda: [1], ""),
     "a range": (lambda: range(3), ""),
     "values of a mapping": (lambda: {"a": 1}.values(), ""),
@@ -55,6 +57,26 @@ def test_the_second_call_that_gets_it_is_warned_about(what: str) -> None:
     make, kind = MAKES[what]
     message = f"'second' gets a {kind} that 'first' got before: what was read from it is gone"
     assert run(TWO, make) == [message] * bool(kind)
+
+
+@pytest.mark.parametrize("written", ["!expr '{rows: ctx.values}'", "!expr '[ctx.values]'"])
+def test_it_is_found_in_what_the_author_writes_around_it(written: str) -> None:
+    assert len(run(TWO.replace("!expr ctx.values", written), MAKES["a map"][0])) == 1
+
+
+@pytest.mark.parametrize("kind", [list, list[int], Iterable])
+def test_it_is_found_where_the_check_of_an_argument_reads_it(kind: Any) -> None:
+    registry = agf.Registry()
+    agf.tool(lambda: map(int, "12"), name="make", registry=registry)
+
+    def reads(values: Any) -> int:
+        return len(list(values))
+
+    reads.__annotations__["values"] = kind
+    for name in ("first", "second"):
+        agf.tool(reads, name=name, registry=registry)
+    ended = agf.run(TWO, registry=registry)
+    assert "step.read-once" in [warning.code for warning in ended.warnings]
 
 
 def test_one_call_may_have_it() -> None:
