@@ -7,8 +7,8 @@ import contextlib
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from functools import partial
 
+from ..flow.expression_warnings import expression_listener
 from ..flow.flow import Flow, stores_in
-from ..flow.null_warnings import null_listener
 from ..flow.progress import events as ev
 from ..flow.progress.question import Unanswered
 from ..flow.protocols import FlowInput, FlowResult, Frame
@@ -93,7 +93,9 @@ def _context_of(runner: Runner, grant: Grant) -> Iterator[None]:
     """Set the context variables by which the steps of a run and their user code find it."""
     outer_grant = granted.set(grant)
     outer_inside = inside.set(True)
-    outer_listener = null_listener.set(lambda warning: runner.warn_once(warning, warning.message))
+    outer_listener = expression_listener.set(
+        lambda warning: runner.warn_once(warning, warning.message)
+    )
     # If a tool starts a watched run, the prints of its steps are not those of the tool.
     outer_prints = printing.set(None) if runner.stream else None
     outer_extents = extents.set(runner.extents)
@@ -102,7 +104,7 @@ def _context_of(runner: Runner, grant: Grant) -> Iterator[None]:
     finally:
         granted.reset(outer_grant)
         inside.reset(outer_inside)
-        null_listener.reset(outer_listener)
+        expression_listener.reset(outer_listener)
         extents.reset(outer_extents)
         if outer_prints is not None:
             printing.reset(outer_prints)

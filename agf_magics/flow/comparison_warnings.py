@@ -6,7 +6,7 @@ from ..text.diagnostics import Diagnostic
 from ..text.length import ATOMS
 from ..values.extent import CONTAINERS
 from ..values.value import Value
-from .null_warnings import null_listener
+from .expression_warnings import expression_listener
 
 OF_JSON = "let the step that returns it return JSON: a number, a text, a list"
 """The hint for an object among the values of a comparison."""
@@ -27,6 +27,6 @@ def never_equal(first: Value, second: Value) -> bool:
 
 def warn_of_comparison(message: str, hint: str) -> None:
     """Warn the current run, once for each message. Outside of a run nobody is told."""
-    listener = null_listener.get()
+    listener = expression_listener.get()
     if listener is not None:
         listener(Diagnostic("step.not-comparable", message, None, hint, "warning"))

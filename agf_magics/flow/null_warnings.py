@@ -1,33 +1,22 @@
-"""Warns that an expression writes a missing value as null, and passes the warning to the current
-run.
-
-Expressions are evaluated in many places, and none of them can emit an event. So the run sets a
-listener in a context variable, which its tasks inherit. Outside of a run there is no listener.
-"""
+"""Warns the current run that an expression writes a missing value as null."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextvars import ContextVar
+from collections.abc import Iterator
 
 from ..text.diagnostics import Diagnostic
 from ..values.no_json import has_no_json
 from ..values.value import Value
+from .expression_warnings import expression_listener
 
 MOST_SEARCHED = 100_000
 """The number of parts of a value that are searched to tell where a null was written."""
 
 
-null_listener: ContextVar[Callable[[Diagnostic], None] | None] = ContextVar(
-    "null_listener", default=None
-)
-"""The function that takes the warnings of the current run; None: there is no run."""
-
-
 def warn_of_null(name: str, value: Value) -> None:
     """Warn that a part of ``value`` is written as null in a text or for a model (decision A1).
     ``name``: the author's word for the value."""
-    listener = null_listener.get()
+    listener = expression_listener.get()
     if listener is not None:
         message = f"{name} has {missing_at(value)}, which is written as null"
         hint = "JSON has no such value; let a tool replace it, if something else is meant"

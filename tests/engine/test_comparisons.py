@@ -48,6 +48,12 @@ CONDITIONS: list[tuple[str, Any, str]] = [
     ("v == '0.9'", 0.9, ""),
     ("v < w", "a", ""),
     ("v < w", [1], ""),
+    ("v > 0.8 and hit == true", "0.9", ""),
+    ("hit == true and v > 0.8", "0.9", ""),
+    ("v > 0.8 and hit == false", "0.9", "'v > 0.8' is false"),
+    ("hit == true or v > 0.8", "0.9", "'v > 0.8' is false"),
+    ("v != 'red' and hit == true", Color.RED, ""),
+    ("v != 'red' and hit == false", Color.RED, "\"v != 'red'\" is true"),
 ]
 
 
@@ -105,3 +111,20 @@ def test_a_condition_of_a_policy(matcher: str, value: Any, message: str) -> None
     text = f"{{id: agf.conditional, config: {{routes: [{route}], default_agent: a}}}}"
     messages = warned(agf.load(text, "policy", registry=registry), {"v": value}, registry)
     assert [message in text for text in messages] == [True] * bool(message)
+
+
+@pytest.mark.parametrize(
+    ("fields", "is_told"),
+    [
+        ({"k": "order", "v": "n/a"}, True),
+        ({"k": "mail", "v": "n/a"}, False),
+        ({"k": None, "v": "n/a"}, False),
+        ({"k": "order", "v": 0.9}, False),
+    ],
+)
+def test_a_condition_of_a_policy_in_which_something_else_fails(fields: dict[str, Any], is_told: bool) -> None:
+    registry = agf.Registry()
+    agf.agent(lambda input: 1, name="a", registry=registry)
+    route = "{agent: a, when: {args_match: {parent.input.k: order, parent.input.v: {gte: 0.8}}}}"
+    text = f"{{id: agf.conditional, config: {{routes: [{route}], default_agent: a}}}}"
+    assert len(warned(agf.load(text, "policy", registry=registry), fields, registry)) == is_told

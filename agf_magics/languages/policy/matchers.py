@@ -56,15 +56,15 @@ class Matcher(NamedTuple):
     needs: Literal["", "number", "text"] = ""
     """The only kind of value that can match; empty: any JSON."""
 
-    def never_matches(self, value: Value) -> str | None:
-        """The reason why a value of the kind of ``value`` never matches (AMB-30); None: it may."""
+    def never_matches(self, value: Value) -> str:
+        """The reason why a value of the kind of ``value`` never matches (AMB-30); empty: it may."""
         if self.needs == "number" and not is_number(value):
             return f"{self.text} needs a number, but the value is {shown_value(value)}"
         if self.needs == "text" and type(value) is not str:
             return f"{self.text} needs a text, but the value is {shown_value(value)}"
         if is_opaque(value):
             return f"{self.text} compares JSON, but the value is {shown_value(value)}"
-        return None
+        return ""
 
 
 class Condition:
@@ -78,14 +78,15 @@ class Condition:
 
     def evaluate(self, frame: Frame) -> Value:
         for number, group in enumerate(self.groups, 1):
-            # Read all, also after a mismatch: an absent field is an error.
-            values = [matcher.key.evaluate(frame) for matcher in group]
-            if all(matcher.test(value) for matcher, value in zip(group, values, strict=True)):
+            misses = _misses(group, frame)
+            if not misses:
                 return number
-            for matcher, value in zip(group, values, strict=True):
-                reason = matcher.never_matches(value) if value is not None else None
-                if reason is not None:
-                    warn_of_comparison(reason, OF_NUMBERS if matcher.needs == "number" else OF_JSON)
+            # Only where nothing else fails: `{kind: order, total: {gt: 5}}` is right about a mail,
+            # whatever its total is.
+            if all(value is not None and matcher.never_matches(value) for matcher, value in misses):
+                for matcher, value in misses:
+                    hint = OF_NUMBERS if matcher.needs == "number" else OF_JSON
+                    warn_of_comparison(matcher.never_matches(value), hint)
         return None
 
     @property
@@ -117,23 +118,18 @@ class Condition:
     def mismatch(self, frame: Frame) -> str | None:
         """The reason why a matcher can never match values like the current one."""
         for matcher in (matcher for group in self.groups for matcher in group):
-            if (reason := matcher.never_matches(matcher.key.evaluate(frame))) is not None:
+            if reason := matcher.never_matches(matcher.key.evaluate(frame)):
                 return reason
         return None
 
     def is_doubtful(self, frame: Frame) -> bool:
         """Whether a group fails only by values of a kind that can never match: whether they are what
         the condition is about, it cannot tell."""
-        for group in self.groups:
-            values = [(matcher, matcher.key.evaluate(frame)) for matcher in group]
-            unlike = [
-                m.never_matches(value) is not None and not m.test(value) for m, value in values
-            ]
-            if any(unlike) and all(
-                m.test(v) or odd for (m, v), odd in zip(values, unlike, strict=True)
-            ):
-                return True
-        return False
+        return any(
+            all(matcher.never_matches(value) for matcher, value in misses)
+            for group in self.groups
+            if (misses := _misses(group, frame))
+        )
 
     def __repr__(self) -> str:
         return f"Condition({self.text!r})"
@@ -185,6 +181,13 @@ def _group(node: Fields, keys: Keys, problems: Diagnostics) -> tuple[Matcher, ..
         if matcher is not None:
             matchers.append(matcher)
     return tuple(matchers)
+
+
+def _misses(group: tuple[Matcher, ...], frame: Frame) -> list[tuple[Matcher, Value]]:
+    """The matchers of a group that do not match, with their values. All are read, also after a
+    mismatch: an absent field is an error."""
+    values = [(matcher, matcher.key.evaluate(frame)) for matcher in group]
+    return [(matcher, value) for matcher, value in values if not matcher.test(value)]
 
 
 def _matcher(name: Scalar, node: Node, keys: Keys, problems: Diagnostics) -> Matcher | None:

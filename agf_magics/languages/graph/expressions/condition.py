@@ -8,7 +8,7 @@ found, too (decision Y3).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -63,17 +63,20 @@ class ComparisonNode:
     operator: str
     right: Literal | Bare
 
-    def holds(self, state: Any) -> bool:
+    def outcome(self, state: Any) -> tuple[bool, tuple[str, str] | None]:
+        """Whether it holds; and, if the types of the values alone decide that, a message and a hint."""
         right = self.right.of(state)
         if isinstance(self.right, Bare):  # Y11: a key that exists counts even when it is None
             value_of_key = find(state, tuple(self.right.text.split(".")))
             right = right if value_of_key is MISSING else value_of_key
         left = self.left.of(state)
         result = compare(self.operator, left, right)
-        if (unlike := not_comparable(self.operator, left, right)) is not None:
-            text = _format_comparison(self, keeps_prefix=False)
-            warn_of_comparison(f"{text!r} is {str(result).lower()}: {unlike[0]}", unlike[1])
-        return result
+        unlike = not_comparable(self.operator, left, right)
+        if unlike is None:
+            return result, None
+        reason, hint = unlike
+        text = _format_comparison(self, keeps_prefix=False)
+        return result, (f"{text!r} is {str(result).lower()}: {reason}", hint)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,13 +86,25 @@ class Condition:
     alternatives: tuple[tuple[ComparisonNode, ...], ...]
 
     def holds(self, state: Any) -> bool:
-        return any(
-            all(comparison.holds(state) for comparison in alternative)
-            for alternative in self.alternatives
-        )
+        return any(_all_hold(alternative, state) for alternative in self.alternatives)
 
     def comparisons(self) -> Iterator[ComparisonNode]:
         return (comparison for alternative in self.alternatives for comparison in alternative)
+
+
+def _all_hold(comparisons: Iterable[ComparisonNode], state: Any) -> bool:
+    """Whether all hold. Warns of those that types decide, unless another one is false anyway: `score >
+    5 and kind == 'order'` is right about a mail, whatever its score is."""
+    outcomes = list[tuple[bool, tuple[str, str] | None]]()
+    for comparison in comparisons:
+        is_true, unlike = comparison.outcome(state)
+        if not is_true and unlike is None:
+            return False
+        outcomes.append((is_true, unlike))
+    for _, unlike in outcomes:
+        if unlike is not None:
+            warn_of_comparison(*unlike)
+    return all(is_true for is_true, _ in outcomes)
 
 
 def parse_condition(source: str) -> Condition:
