@@ -168,7 +168,7 @@ def _install_askers(undo: ExitStack, shell: Any, config: Any) -> None:
     loaded."""
     from ..lifecycle.runs.live import live
     from ..settings.settings import current
-    from .display.background_failures import CellOfStart, failure_watcher
+    from .display.background_failures import RunningCell, failure_watcher
     from .display.background_questions import asker, cell_asker
     from .display.view import is_watched, view_mode
 
@@ -180,10 +180,10 @@ def _install_askers(undo: ExitStack, shell: Any, config: Any) -> None:
 
     if is_watched(shell):
         undo.callback(setattr, live, "watch", live.watch)
-        cells = CellOfStart()
-        _on_event(undo, shell, "pre_run_cell", cells.begin)
-        _on_event(undo, shell, "post_run_cell", cells.end)
-        live.watch = failure_watcher(has_views, cells, config)
+        cell = RunningCell()
+        _on_event(undo, shell, "pre_run_cell", cell.begin)
+        _on_event(undo, shell, "post_run_cell", cell.end)
+        live.watch = failure_watcher(has_views, cell, config)
     current.ask = cell_asker(has_views)
     current.ask_in_background = asker(has_views) if is_watched(shell) else None
     from .output.message_queue import message_taker

@@ -102,8 +102,10 @@ def _parts_of(table: TableDifference) -> Iterator[tuple[str, Any, Any]]:
     for row in table.rows:
         path = f"[{row.number}]"
         if row.mine is None or row.theirs is None:
-            one, two = (MISSING if cells is None else cells for cells in (row.mine, row.theirs))
-            yield path, one, two
+            in_first, in_other = (
+                MISSING if cells is None else cells for cells in (row.mine, row.theirs)
+            )
+            yield path, in_first, in_other
             continue
         for name in row.mine | row.theirs:
             if name in table.common and not same_cell(row.mine, row.theirs, name):

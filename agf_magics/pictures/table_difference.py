@@ -88,8 +88,8 @@ def table_difference(first: Value, other: Value) -> TableDifference | None:
     """The difference of two tables; None: one of the values is none, or nothing that is shown of them
     differs.
 
-    >>> found = table_difference([{"a": 1, "b": 1}, {"a": 2, "b": 1}], [{"a": 2, "b": 5}, {"a": 3, "b": 1}])
-    >>> found.words()
+    >>> difference = table_difference([{"a": 1, "b": 1}, {"a": 2, "b": 1}], [{"a": 2, "b": 5}, {"a": 3, "b": 1}])
+    >>> difference.words()
     '2 rows · 1 of the 2 rows differs · 1 row only in the first · 1 row only in the second'
     """
     if not (_has_flat_rows(first) and _has_flat_rows(other)):
@@ -102,7 +102,7 @@ def table_difference(first: Value, other: Value) -> TableDifference | None:
     names = [{name for row in rows for name in row} for rows in (mine, theirs)]
     common = [name for name in columns if name in names[0] and name in names[1]]
     is_cut = count > len(mine), other_count > len(theirs)
-    found = TableDifference(
+    difference = TableDifference(
         sizes=(_size(frames[0], count), _size(frames[1], other_count)),
         marks=(frames[0].word, frames[1].word) if frames[0] and frames[1] else None,
         columns=columns,
@@ -114,10 +114,10 @@ def table_difference(first: Value, other: Value) -> TableDifference | None:
         is_whole=not any(is_cut),
         cells=(mine, theirs),
     )
-    is_same = found.sizes[0] == found.sizes[1] and not (
-        found.rows or found.only_first or found.only_other
+    is_same = difference.sizes[0] == difference.sizes[1] and not (
+        difference.rows or difference.only_first or difference.only_other
     )
-    return None if is_same else found
+    return None if is_same else difference
 
 
 def _has_flat_rows(value: Value) -> bool:

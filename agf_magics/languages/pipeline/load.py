@@ -195,7 +195,10 @@ def _plain_words(
                     is_word = type(value) is str and value not in stores
                     places[step.name.text, name].append((span, is_word))
     return frozenset(
-        span for given in places.values() if any(word for _, word in given) for span, _ in given
+        span
+        for literals in places.values()
+        if any(is_word for _, is_word in literals)
+        for span, _ in literals
     )
 
 

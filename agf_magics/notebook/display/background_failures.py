@@ -23,10 +23,9 @@ _SECONDS = 0.2
 """Seconds between two looks whether a run that has failed is done."""
 
 
-class CellOfStart:
-    """Whether the cell in which something began still runs. IPython tells when each cell begins and ends.
-    Its number of the cell does not tell: in some versions it grows at the beginning of a cell, in others
-    at the end."""
+class RunningCell:
+    """Which cell runs. IPython tells when each cell begins and ends. Its number of the cell does not tell:
+    in some versions it grows at the beginning of a cell, in others at the end."""
 
     def __init__(self) -> None:
         self._begun = 1  # the cell that loads the extension
@@ -45,14 +44,14 @@ class CellOfStart:
 
 
 def failure_watcher(
-    has_views: Callable[[], bool], cells: CellOfStart, config: AgfMagics
+    has_views: Callable[[], bool], cell: RunningCell, config: AgfMagics
 ) -> Callable[[Run], Callable[[], object] | None]:
     """The value of `Live.watch`. ``has_views()``: whether runs are shown as explorers."""
 
     def watch(run: Run) -> Callable[[], object] | None:
         if not has_views() or Explorer.shows(run):
             return None
-        context, is_over = contextvars.copy_context(), cells.over()
+        context, is_over = contextvars.copy_context(), cell.over()
 
         def at_end() -> None:
             # Asked here and not where it is shown: a cell that waits for the run ends a moment after it.

@@ -42,12 +42,12 @@ def _with_one_of_unread(problems: Sequence[Diagnostic]) -> Sequence[Diagnostic]:
     named, rest = names[:MOST_NAMED], len(names) - MOST_NAMED
     last = f"{rest:,} more" if rest > 0 else named.pop()
     listed = f"{', '.join(named)} and {last}"
-    one = replace(
+    note = replace(
         unread[0], message=f"no step reads {listed}; they are only results of the run", span=None
     )
     first = problems.index(unread[0])
     others = [problem for problem in problems if problem not in unread]
-    return [*others[:first], one, *others[first:]]
+    return [*others[:first], note, *others[first:]]
 
 
 def _show_notes(notes: list[str]) -> None:

@@ -112,7 +112,7 @@ def _with_names(comparison: Comparison) -> Iterator[_Part]:
     """The parts that differ, with the names of steps in place of their ids, and with the tables that
     they are in."""
     names = {row["step"]: row["name"] for row in comparison}
-    for part in map(_Tables(comparison).with_table, comparison.values):
+    for part in (_with_table(part, comparison.tables) for part in comparison.values):
         path, *rest = re.split(r"(?= (?:input|output)\b)", part["value"], maxsplit=1)
         step = _NUMBERS.sub("", path).removeprefix(_MORE)
         if rest and names.get(step):
@@ -124,19 +124,14 @@ def _with_names(comparison: Comparison) -> Iterator[_Part]:
             yield part
 
 
-class _Tables:
-    """The tables of a comparison. A part of a table has it as ``table``, and as ``in_table`` the end of
-    its own path, which is empty for a part that stands for the whole table."""
-
-    def __init__(self, comparison: Comparison) -> None:
-        self.tables = comparison.tables
-
-    def with_table(self, part: _Part) -> _Part:
-        value = part["value"].removeprefix(_MORE)
-        for path, table in self.tables.items():
-            if value == path or value.startswith(f"{path}["):
-                return {**part, "table": table, "in_table": value[len(path) :]}
-        return part
+def _with_table(part: _Part, tables: Mapping[str, TableDifference]) -> _Part:
+    """A part; one of a table with that as ``table``, and as ``in_table`` the end of its path, which is
+    empty for a part that stands for the whole table. ``tables``: `Comparison.tables`."""
+    value = part["value"].removeprefix(_MORE)
+    for path, table in tables.items():
+        if value == path or value.startswith(f"{path}["):
+            return {**part, "table": table, "in_table": value[len(path) :]}
+    return part
 
 
 def _without_repeats(parts: Iterable[_Part]) -> Iterator[_Part]:
@@ -175,7 +170,7 @@ def _whole(path: str) -> str:
 def _values(parts: Iterable[_Part]) -> Iterator[ComparedValueRow]:
     """The parts that differ, as rows. A list in which several elements differ has one row for them, and
     so has a table."""
-    for name, parts_of in groupby(parts, lambda part: _before_element(part)):
+    for name, parts_of in groupby(parts, _before_element):
         group = list(parts_of)
         if (table := group[0].get("table")) is not None:
             title = f"{line(name, 120)}{group[0]['also']}"
