@@ -326,7 +326,8 @@ def on_workers(row: Row) -> str:
 
 def old_results(progress: Progress) -> str:
     """``2 results of the old tax were kept``: the results of earlier sessions whose function was
-    edited since. Empty: there are none."""
+    edited since; ``up to 2``, if several sessions made them: the journal does not say which function each
+    had. Empty: there are none."""
     counts = Counter[str]()
     for row in list(progress.rows.values()):
         if row.old and isinstance(row.step, Invoke):
@@ -340,7 +341,8 @@ def old_results(progress: Progress) -> str:
         parts.append(f"{sum(count for _, count in more):,} of others")
     *before, last = parts
     verb = "was" if counts.total() == 1 else "were"
-    return " and ".join(filter(None, (", ".join(before), last))) + f" {verb} kept"
+    at_most = "up to " if len(progress.pauses) > 1 else ""
+    return at_most + " and ".join(filter(None, (", ".join(before), last))) + f" {verb} kept"
 
 
 def spent(row: Row) -> tuple[str, ...]:

@@ -91,3 +91,17 @@ def test_the_warning_names_what_was_edited(case: str, folder: Path) -> None:
     for shown in (resumed, agf.runs(resumed.run_id)):
         assert old_results(shown.progress) == words
         assert sum("old code" in line for line in steps_text(shown.progress, now=0.0)) == len(warnings)
+
+
+def test_results_that_several_sessions_made_are_not_all_of_the_old_function(folder: Path) -> None:
+    fails = CELL.replace(
+        "    return helper(word)", "    if word == 'b' and FACTOR == 1:\n        raise ValueError\n    return 'x'"
+    )
+    run = agf.run("graded", registry=registry_of(fails, folder), raises=False)
+    edited = registry_of(fails.replace("FACTOR = 1", "FACTOR = 2", 1), folder)
+    again = agf.resume(run.run_id, registry=edited, raises=False)
+    assert (again.error.code, old_results(again.progress)) == ("step.tool-failed", "1 result of the old grade was kept")
+    (folder / "good").touch()
+    last = agf.resume(run.run_id, registry=edited)
+    for shown in (last, agf.runs(run.run_id)):
+        assert old_results(shown.progress) == "up to 2 results of the old grade were kept"

@@ -128,7 +128,7 @@ class Extras {
   mark(i, isFolded = false) {
     const { marks, around } = this.state.extras;
     const old = this.state.rows[i]?.[Now.old];
-    if (old && !marks.has(i)) return { state: "old", why: `${number(old)} of its results were made before its function was edited` };
+    if (old && !marks.has(i)) return { state: "old", why: `Up to ${number(old)} of its results were made before its function was edited` };
     return marks.get(i) ?? (isFolded && around?.has(i) ? { state: "inside", why: "A step inside has a mark" } : undefined);
   }
 
