@@ -15,6 +15,8 @@ import pytest
 
 import agf_magics as agf
 from agf_magics.mcp.client import session
+from agf_magics.mcp.client.connecting import Command
+from agf_magics.mcp.client.foreign_text import Masked
 from agf_magics.mcp.client.home_loop import HomeLoop
 from tests.mcp.servers import is_alive, marks, program, until
 
@@ -60,6 +62,31 @@ def test_an_interrupt_while_a_server_is_connected_ends_it(tmp_path: Path) -> Non
         agf.mcp.connect("deaf", command=program("hostile", "deaf"), env={"MARK": str(mark)}, wait=60)
     assert "deaf" not in agf.mcp.servers
     assert until(lambda: not any(map(is_alive, map(int, mark.read_text().split()))))
+
+
+@pytest.mark.parametrize("turns", [0, 1, 3, 100])
+def test_a_second_close_while_the_first_one_ends_a_server_leaves_no_process(turns: int, tmp_path: Path) -> None:
+    """``connect`` closes a server twice when it is interrupted. ``turns``: of the loop in between."""
+    mark = tmp_path / "mark"
+    words, environment = program("hostile", "deaf"), {"MARK": str(mark)}
+
+    async def close_twice() -> None:
+        ends: list[str] = []
+        opens = Command(words, environment).prepare("x", ends.append).opens
+        one = session.Session("deaf", opens, "auto", Masked())
+        opening = asyncio.create_task(one.open(60))
+        while not mark.exists() or not mark.read_text():
+            await asyncio.sleep(0.01)
+        opening.cancel()
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        await one.close()
+        await asyncio.wait({opening})
+
+    HomeLoop.current().wait(close_twice())
+    processes = [int(pid) for pid in mark.read_text().split()]
+    assert len(processes) == 2
+    assert until(lambda: not any(map(is_alive, processes)))
 
 
 @pytest.mark.parametrize("act", ["close", "restart"])

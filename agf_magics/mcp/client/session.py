@@ -63,6 +63,7 @@ class Session:
         """Done when the list of tools was read; an exception: the session could not be opened."""
         self._over = asyncio.Event()
         """Set when the session ends, for whatever reason."""
+        self._was_cancelled = False
         self.why = ""
         """The reason why this package ended the connection; empty if the server ended it."""
         self._is_stale = asyncio.Event()
@@ -95,7 +96,10 @@ class Session:
         self._over.set()
         if self._task is None:
             return True
-        if not self._opened.done():
+        # Once: who interrupts `connect` closes the session twice, and the second cancellation would cut
+        # off the seconds in which the server may end by itself.
+        if not self._opened.done() and not self._was_cancelled:
+            self._was_cancelled = True
             self._task.cancel()
         _, still_open = await asyncio.wait({self._task}, timeout=CLOSING)
         if still_open:

@@ -74,11 +74,13 @@ async def bounded_stdio(
         try:
             yield read, write
         finally:
-            with anyio.CancelScope(shield=True):
-                await _end(process)
-            group.cancel_scope.cancel()
-            for stream in (read, write, inbound, outbound):
-                stream.close()
+            try:
+                with anyio.CancelScope(shield=True):
+                    await _end(process)
+            finally:
+                group.cancel_scope.cancel()
+                for stream in (read, write, inbound, outbound):
+                    stream.close()
 
 
 async def _start(
@@ -165,20 +167,23 @@ async def _end(process: asyncio.subprocess.Process) -> None:
     """Close the stdin of a process, and kill the process and its group if they do not end."""
     assert process.stdin is not None
     process.stdin.close()
-    for sign in (None, signal.SIGTERM, signal.SIGKILL):
-        if sign is not None:
-            _signal(process, sign)
-        with suppress(TimeoutError):
-            async with asyncio.timeout(PATIENCE):
-                # Not `wait`, which also waits for the pipes: a child of the server may hold them.
-                while process.returncode is None:
-                    await asyncio.sleep(0.01)
-                break
-    # Processes that the server started, and that are still running.
-    _signal(process, signal.SIGKILL)
-    # Otherwise the pipes stay open while a process outside of the group holds their other ends.
-    # There is no public way to close them.
-    process._transport.close()  # type: ignore[attr-defined]
+    try:
+        for sign in (None, signal.SIGTERM, signal.SIGKILL):
+            if sign is not None:
+                _signal(process, sign)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(PATIENCE):
+                    # Not `wait`, which also waits for the pipes: a child of the server may hold them.
+                    while process.returncode is None:
+                        await asyncio.sleep(0.01)
+                    break
+    finally:
+        # Also if this task is cancelled meanwhile, because the shield of anyio does not stop asyncio's
+        # own cancellation. It ends the processes that the server started and that are still running.
+        _signal(process, signal.SIGKILL)
+        # Otherwise the pipes stay open while a process outside of the group holds their other ends.
+        # There is no public way to close them.
+        process._transport.close()  # type: ignore[attr-defined]
 
 
 def _signal(process: asyncio.subprocess.Process, sign: signal.Signals) -> None:
