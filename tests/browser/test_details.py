@@ -47,6 +47,8 @@ def test_the_header_shows_the_cost_and_the_details_stay_where_they_are(opened: O
     explorer.locator("header", has_text="cost unknown").wait_for()
     assert explorer.locator(".titles").evaluate("node => node.scrollWidth <= node.clientWidth")
     assert explorer.locator(".title .counts").evaluate("node => getComputedStyle(node).textOverflow !== 'ellipsis'")
+    for row in explorer.locator(".row").all():  # the time at its end is in sight, also beside a long name
+        assert row.evaluate("node => node.scrollWidth <= node.clientWidth")
     for theme in ("Dark", "Light"):
         page.theme(theme)
         page.picture(f"details-{theme.lower()}", 1)

@@ -9,6 +9,7 @@ const ENDS = 130; // pixels of the state and the time beside a name and its bar,
 const PAUSE = 1000; // milliseconds between two questions for the calls of steps that run
 const [STATES, WIDEST] = [126, 210]; // pixels of a state, as in the style; where there is room, at most
 const [COMMON, LAST] = [8, 12]; // characters with which two names may begin alike; and that are left of a name at least
+const [TIME, SIGN] = [94, 28]; // pixels of the time of a row with the gaps, and of a state that is its sign alone, as in the style
 const BEYOND = 4; // rows above and below those in sight
 const SLACK = 6; // rows by which a list is higher than it may be if nothing is hidden then
 const [UNCOUNTED, COUNTED] = [60, 30]; // pixels that a row without counters has more for its name than `room`, and one with them less
@@ -225,7 +226,13 @@ class StepList {
     node.state.style.setProperty("--state", look.color);
     setText(node.twist, !this.state.hasInner[i] ? "" : folded.has(i) ? "▸" : "▾");
     const whole = [row[Now.counted], row[Now.tail]].filter(Boolean).join("\n"), isNumbers = shown === counted && /^[^a-z]/i.test(shown); // not why a step was skipped
-    if (node.shown !== shown) node.counted.replaceChildren(...(isNumbers ? shown.split(/(?= · )/).map(part => element("span", {}, part)) : [isArriving ? element("bdi", { dir: "ltr" }, shown) : shown]));
+    if (node.shown !== shown) {
+      const parts = isNumbers ? shown.split(/(?= · )/) : [];
+      node.counted.replaceChildren(...(isNumbers ? parts.map(part => element("span", {}, part)) : [isArriving ? element("bdi", { dir: "ltr" }, shown) : shown]));
+      // No part of the counts is cut inside, so the name leaves it its room: else the time would be beyond the edge.
+      node.widest = Math.max(0, ...parts.map(part => this.measured(part, "13px")));
+    }
+    node.style.setProperty("--beside", node.widest ? `${(isShort ? SIGN : this.states) + TIME + node.widest}px` : "");
     node.shown = shown;
     if (node.counted.title !== whole) node.counted.title = whole;
     // The name comes first, then the counts; the last parts of these are left out. Below those of a fan-out, a line shows its shares.
