@@ -218,6 +218,8 @@ def unclear_labels(svg: str, layout: Layout) -> list[str]:
         away = own.area.away([*own.points, *own.leader])
         others = [own.area.away(other.points) for other in lines if other is not own]
         labels = [own.area.gap(other.area) for other in lines if other is not own and other.area is not None]
+        if own.leader and own.area.grown(-1).away(own.leader) == 0:
+            problems.append(f"the thin line to {own.label!r} goes through its letters")
         if away > FARTHEST_LABEL:
             problems.append(f"{own.label!r} is {away:.1f} pixels from its line")
         if min(others, default=away + 1) <= away:

@@ -60,6 +60,15 @@ class Area(NamedTuple):
     def grown(self, by: float) -> Area:
         return Area(self.left - by, self.top - by, self.right + by, self.bottom + by)
 
+    def towards(self, point: Point) -> Point:
+        """The point of the border on the way from the middle to a point outside."""
+        middle = self.middle
+        across, down = abs(point.x - middle.x), abs(point.y - middle.y)
+        parts = [(self.right - middle.x) / across] if across else []
+        parts += [(self.bottom - middle.y) / down] if down else []
+        part = min([1.0, *parts])
+        return Point(middle.x + (point.x - middle.x) * part, middle.y + (point.y - middle.y) * part)
+
     def borders(self, half: float) -> Iterator[Area]:
         """The four sides, each ``half`` pixels wide inside and outside."""
         left, top, right, bottom = self

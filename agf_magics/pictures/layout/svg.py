@@ -348,7 +348,8 @@ class _Painter:
         fill, role = (look.LIGHT.value, "v") if is_value else (look.LIGHT.dim, "d")
         halo = f' paint-order="stroke" stroke="{look.LIGHT.page}" stroke-width="3"'
         if (end := drawn_line.leader) is not None:
-            way = f"M{end.x:.1f} {end.y:.1f}L{place.x:.1f} {place.y:.1f}"
+            begin = area.towards(end)  # not inside: it would strike through the letters
+            way = f"M{end.x:.1f} {end.y:.1f}L{begin.x:.1f} {begin.y:.1f}"
             color, of_line = (look.LIGHT.value, "w") if is_value else (look.LIGHT.line, "l")
             yield f'<path class="{of_line}" d="{way}" fill="none" stroke="{color}"{DOTTED}/>'
         if drawn_line.is_under_label:
