@@ -473,6 +473,125 @@ def test_a_mistake_around_others_hides_none(title: str) -> None:
     assert told(text, language) == problems
 
 
+DOCUMENT = """schema_version: "1.0.0"
+metadata: {id: t, name: T, version: "1.0.0", description: test}
+interface: {input: {properties: {topic: {type: string}}}, output: {}}
+"""
+REACT = "execution_policy: {id: agf.react, config: {instructions: Be helpful., model: 'ollama:m'}}\n"
+NODES = "nodes: {a: {type: passthrough}}\nedges: [{from: START, to: a}, {from: a, to: END}]\n"
+
+ENTRIES: dict[str, tuple[str, str, list[Found]]] = {
+    "exports": ("graph", f"{NODES}exports: {{x: 1, y: 2}}", [("graph.wrong-type", "1"), ("graph.wrong-type", "2")]),
+    "state": (
+        "graph",
+        f"state: {{x: [1], y: [2]}}\n{NODES}",
+        [("graph.wrong-type", "[1]"), ("graph.wrong-type", "[2]")],
+    ),
+    "tools": (
+        "graph",
+        f"tools: {{x: 1, c: {{command: ls}}, d: {{type: pyton}}, y: 2}}\n{NODES}",
+        [("graph.wrong-type", "1"), ("graph.wrong-type", "pyton"), ("graph.wrong-type", "2")],
+    ),
+    "paths in a text": (
+        "graph",
+        graph('{type: tool, tool: use, variables: {x: "see state.zebra and state.n"}, state_key: n}'),
+        [("graph.literal-path", "state.n")],
+    ),
+    "computed placeholders": (
+        "graph",
+        graph('{type: tool, tool: use, variables: {x: "{state.n + 1}, {{state.n}} and {state.n - 3}"}, state_key: n}'),
+        [
+            ("graph.text-arithmetic", "{state.n "),
+            ("graph.literal-braces", "{{state.n}}"),
+            ("graph.text-arithmetic", "{state.n "),
+        ],
+    ),
+    "keywords of a schema": (
+        "graph",
+        graph(
+            '{type: llm, prompt: "{n}", state_key: n, output_schema: {type: object, properties: '
+            "{a: {type: string, minLenght: 1, patern: x}, c: {d: 3}, e: {f: 3}}}}"
+        ),
+        [
+            ("graph.schema-keyword", "minLenght"),
+            ("graph.schema-keyword", "patern"),
+            ("graph.prompt-schema", "d"),
+            ("graph.prompt-schema", "f"),
+        ],
+    ),
+    "attached files": (
+        "pipeline",
+        pipeline("agent: {prompt: hi, attach: [report.pdf, data.csv]}"),
+        [("pipeline.attach-path", "report.pdf"), ("pipeline.attach-path", "data.csv")],
+    ),
+    "hyphens of a name": (
+        "pipeline",
+        pipeline("transform: {value: '1', output: run-2-total}", "transform: {value: run-2-total}"),
+        [("pipeline.store-name", "run-2-total")],
+    ),
+    "arguments that look like calls": (
+        "plan",
+        plan("{_tool: use, x: 1, y: {_tool: use}, z: {_tool: use}}"),
+        [
+            ("plan.literal-reference", "y"),
+            ("flow.unknown-argument", "y"),
+            ("plan.literal-reference", "z"),
+            ("flow.unknown-argument", "z"),
+        ],
+    ),
+    "governance policies": (
+        "policy",
+        f"{DOCUMENT}constraints: {{governance_policies: [{{required: true}}, {{policy_ref: b}}]}}\n{REACT}",
+        [("policy.schema", "{required: true}"), ("policy.governance", "b")],
+    ),
+    "tools with one alias": (
+        "policy",
+        f"{DOCUMENT}action_space: {{local_tools: [{{alias: use}}, {{alias: use}}, {{alias: nope}}]}}\n{REACT}",
+        [("policy.duplicate-alias", "use"), ("flow.unknown-tool", "nope")],
+    ),
+    "tools without an alias": (
+        "policy",
+        f"{DOCUMENT}action_space: {{local_tools: [{{}}, {{alias: nope}}]}}\n{REACT}",
+        [("policy.schema", "{}"), ("flow.unknown-tool", "nope")],
+    ),
+    "agents that a model may not call": (
+        "policy",
+        f"{DOCUMENT}action_space: {{local_tools: [{{alias: use}}], local_agents: [{{alias: writer, "
+        f"source_type: kernel, source: writer}}, {{alias: use, source: ./u.agf.yaml}}, "
+        f"{{alias: x, source: ./x.agf.yaml}}]}}\n{REACT}",
+        [("policy.not-offered", "use"), ("policy.not-offered", "x")],
+    ),
+    "routes": (
+        "policy",
+        "id: agf.conditional\nconfig: {routes: [{when: {args_match: {parent.input.a: 1}}}, {agent: nobody}, "
+        "{agent: writer, when: {args_match: {zebra.output.a: 1}}}]}",
+        [
+            ("policy.schema", "{when: {args_match: {parent.input.a: 1}}}"),
+            ("policy.schema", "{agent: nobody}"),
+            ("flow.unknown-agent", "nobody"),
+            ("policy.unknown-alias", "zebra"),
+        ],
+    ),
+    "paths of a mapping": (
+        "policy",
+        policy("{agent: writer, input_mapping: {topic: 5, b: parent.input..x}}"),
+        [("policy.schema", "5"), ("flow.unknown-field-given", "b"), ("policy.path-syntax", ".")],
+    ),
+    "placeholders of a text": (
+        "policy",
+        DOCUMENT + REACT.replace("Be helpful.", "'Look at {zebra}, {topic} and {{topic}}.'"),
+        [("policy.literal-path", "{topic}"), ("policy.literal-path", "{{topic}}")],
+    ),
+}
+"""For each list of a language a text whose list has a faulty entry before others, and all of its problems."""
+
+
+@pytest.mark.parametrize("title", ENTRIES)
+def test_a_faulty_entry_hides_none_after_it(title: str) -> None:
+    language, text, problems = ENTRIES[title]
+    assert told(text, language) == problems
+
+
 @pytest.mark.parametrize(
     ("step", "hint"),
     [

@@ -44,6 +44,10 @@ class Answers(BaseHTTPRequestHandler):
             session = {"Mcp-Session-Id": f"s{self.server.opened}"}
         self.send(200 if number is not None else 202, {"jsonrpc": "2.0", "id": number, **answer}, session)
 
+    def do_GET(self) -> None:
+        self.send(self.server.without_a_stream, b"Cannot GET /mcp", PAGE)
+        self.server.has_refused_a_stream.set()
+
     def answer_call(self, number: object, answer: Answer) -> None:
         status, body, headers = answer
         if isinstance(body, dict):
@@ -69,6 +73,9 @@ class Service(ThreadingHTTPServer):
         self.answers = list[Answer]()
         self.sessions = list[str]()
         self.opened = 0
+        self.without_a_stream = 405
+        """The status where the client asks for a stream of messages that belong to no call."""
+        self.has_refused_a_stream = threading.Event()
 
 
 @pytest.fixture
@@ -137,6 +144,17 @@ def test_a_call_that_a_server_never_takes_is_not_sent_for_ever(service: Service)
     with pytest.raises(StepError, match="does not know the session any more") as caught:
         call("shop__t")
     assert (caught.value.diagnostic.code, len(service.sessions)) == (REFUSED, 2)
+
+
+@pytest.mark.parametrize("status", [401, 404, 405, 500])
+def test_a_server_without_a_stream_of_its_own_answers_calls(status: int, service: Service) -> None:
+    service.without_a_stream = status
+    service.has_refused_a_stream.clear()
+    agf.mcp.servers["shop"].restart()
+    assert service.has_refused_a_stream.wait(20)
+    service.answers = [DONE] * 5
+    assert [call("shop__t").output for _ in range(5)] == ["done"] * 5
+    assert service.sessions == ["s2"] * 5
 
 
 def test_a_call_that_needs_a_token_had_no_effect(service: Service) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import threading
 import urllib.error
@@ -177,6 +178,12 @@ def test_a_refused_sign_in_is_reported(service: State, monkeypatch: pytest.Monke
 
     monkeypatch.setattr(webbrowser, "open", browse)
     with pytest.raises(DefinitionError, match="refused: access_denied"):
+        agf.mcp.connect("web", f"{service.own}/mcp", sign_in=True)
+
+
+def test_who_gets_no_token_reads_the_words_of_the_service(service: State, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(service, "grant", lambda form: None)
+    with pytest.raises(DefinitionError, match=re.escape('Token exchange failed (400): {"error": "invalid_grant"}')):
         agf.mcp.connect("web", f"{service.own}/mcp", sign_in=True)
 
 

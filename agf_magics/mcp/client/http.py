@@ -114,6 +114,8 @@ class _Bounded(httpx2.AsyncBaseTransport):
 
     def _over(self, request: httpx2.Request, response: httpx2.Response) -> str:
         """Why the server takes no further message of this session; empty if it may take one."""
+        if request.method != "POST":  # a server without a stream of its own answers any error here
+            return ""
         if response.status_code == 404 and "mcp-session-id" in request.headers:  # it was restarted
             return "it does not know the session any more"
         if response.status_code == 401 and not self._signs_in:
