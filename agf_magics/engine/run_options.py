@@ -30,6 +30,8 @@ class RunOptions:
     """Is called with each event; None: nobody listens."""
     stream: bool = False
     """Whether the text of models is reported while it arrives."""
+    shown: bool = False
+    """Whether a page shows the run, which also gets the text of models while it arrives."""
     queue: bool = False
     """Whether the events wait for `Run.events`."""
     ask: Asker | None = None

@@ -180,7 +180,7 @@ class Runner:
         self.budget = options.budget or Budget(options.limits or Limits())
         """The budget of the run. Each row of a table has its own."""
         self.journal = journal
-        self.stream = options.stream
+        self.stream = options.stream or options.shown
         """Whether the run is watched, so that replies and prints are emitted as they arrive."""
         self.secrets = secrets if secrets is not None else Secrets()
         self.reached: Frame | None = None

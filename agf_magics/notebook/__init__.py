@@ -50,7 +50,9 @@ def load(shell: Any) -> None:
         _add_magics(undo, shell, notebook)
         _complete(undo, shell, notebook)
         _watch_cells(undo, shell, notebook)
-        _install_askers(undo, shell, config)
+        cell = _watch_running_cell(undo, shell)
+        _install_askers(undo, shell, config, cell)
+        _show_runs_of_cells(undo, shell, notebook, cell)
         watch_clears(undo, shell)
         ask_in_turn(undo, shell)
         _share_streams(undo, shell)
@@ -163,12 +165,33 @@ def _on_event(undo: ExitStack, shell: Any, event: str, callback: Any) -> None:
     undo.callback(shell.events.unregister, event, callback)
 
 
-def _install_askers(undo: ExitStack, shell: Any, config: Any) -> None:
+def _watch_running_cell(undo: ExitStack, shell: Any) -> Any:
+    """Know which cell runs."""
+    from .display.background_failures import RunningCell
+
+    cell = RunningCell()
+    _on_event(undo, shell, "pre_run_cell", cell.begin)
+    _on_event(undo, shell, "post_run_cell", cell.end)
+    return cell
+
+
+def _show_runs_of_cells(undo: ExitStack, shell: Any, notebook: Any, cell: Any) -> None:
+    """Show the runs that cells start with functions of Python."""
+    from ..settings.settings import current
+    from .display.cell_runs import CellRuns
+
+    undo.callback(setattr, current, "viewer", current.viewer)
+    runs = CellRuns(notebook, cell)
+    current.viewer = runs.find
+    _on_event(undo, shell, "post_run_cell", runs.finish)
+
+
+def _install_askers(undo: ExitStack, shell: Any, config: Any, cell: Any) -> None:
     """Let runs ask their questions and tell their failures in the notebook while the extension is
     loaded."""
     from ..lifecycle.runs.live import live
     from ..settings.settings import current
-    from .display.background_failures import RunningCell, failure_watcher
+    from .display.background_failures import failure_watcher
     from .display.background_questions import asker, cell_asker
     from .display.view import is_watched, view_mode
 
@@ -180,9 +203,6 @@ def _install_askers(undo: ExitStack, shell: Any, config: Any) -> None:
 
     if is_watched(shell):
         undo.callback(setattr, live, "watch", live.watch)
-        cell = RunningCell()
-        _on_event(undo, shell, "pre_run_cell", cell.begin)
-        _on_event(undo, shell, "post_run_cell", cell.end)
         live.watch = failure_watcher(has_views, cell, config)
     current.ask = cell_asker(has_views)
     current.ask_in_background = asker(has_views) if is_watched(shell) else None

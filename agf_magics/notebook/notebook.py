@@ -328,7 +328,7 @@ class Notebook:
         )
 
         def start(enter: Callable[[run_module.Run], None]) -> run_module.Run:
-            run = begin(replace(options, enter=enter, stream=display.shows_page))
+            run = begin(replace(options, enter=enter, shown=display.shows_page))
             self.adopt(run, display, out, is_last=not background)
             return run
 
@@ -371,6 +371,10 @@ class Notebook:
             self.ipython.user_ns[out] = run
         if display.shows_page:
             self.shown = run, self.number
+
+    def keep(self, run: run_module.Run, display: view.View) -> None:
+        """Remember the view of a background run that a cell started with a function of Python."""
+        self._follow(run, display)
 
     def show_again(self, run: run_module.Run) -> bool:
         """Show a background run that still runs, live, also in this cell. Returns False if the run is no

@@ -483,6 +483,9 @@ class Current:
         (decision A18)."""
         self.ask_in_background: Asker | None = None
         """The same for a background run and for an awaited run."""
+        self.viewer: Any = None
+        """A function that returns who shows the run that its caller starts, or None (see
+        `lifecycle.launch.viewers`); None: there is no notebook."""
         self.meanwhile: Callable[[], object] = lambda: None
         """A function that a thread calls regularly while it waits for a run."""
         self.words = Phrases()

@@ -12,8 +12,10 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
+from agf_magics.engine.run_options import RunOptions
 from agf_magics.flow.progress import events as ev
 from agf_magics.flow.step_path import StepPath, format_path
+from agf_magics.lifecycle.launch.launch import start_run
 from agf_magics.pictures.pages.parts import progress_text
 from tests.pictures.flows import progress_html
 
@@ -99,6 +101,19 @@ def test_prints_arrive_before_the_call_ends(registry: agf.Registry) -> None:
             has_arrived.set()
 
     assert agf.run(ONE, registry=registry, stream=True, on_event=listen).output is True
+
+
+def test_a_listener_gets_no_prints_that_only_the_page_asked_for(registry: agf.Registry) -> None:
+    @agf.tool(registry=registry)
+    def shout() -> bool:
+        print("hello")
+        return True
+
+    heard: list[ev.Event] = []
+    run = start_run(ONE, None, RunOptions(registry=registry, shown=True, on_event=heard.append)).wait()
+    assert run.steps["steps[0]"].printed == "hello\n"
+    assert ev.StepFinished in map(type, heard)
+    assert ev.StepPrinted not in map(type, heard)
 
 
 def test_the_last_state_of_a_progress_bar_is_shown(registry: agf.Registry) -> None:

@@ -1,4 +1,4 @@
-"""The failure of a background run that Python code started is told in the cell of the start."""
+"""The failure of a background run without a page is told in the cell of the start."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.kernel
 __all__ = ["journaled"]
 
 NIGHTLY = "%%pipeline\npipeline: nightly\nsteps:\n- tool: {name: gate, args: {name: gate}}\n- tool: {name: WORK}\n"
-START = "import agf_magics as agf\nhandle = agf.start('nightly')"
+START = "import agf_magics as agf\nhandle = agf.start('nightly', quiet=True)"
 WAITED = f"{START}\nfrom pathlib import Path\nPath('gate').write_text('open')\n_ = handle.wait()"
 
 

@@ -21,7 +21,14 @@ from ...engine.run import duration_exceeded
 from ...engine.runner import clock
 from ...engine.shapes.step_functions import SHAPES
 from ...engine.threads.prints import watched_stdout
-from ...flow.progress.events import Event, RunEnded, StepFinished, Warned
+from ...flow.progress.events import (
+    Event,
+    ModelText,
+    RunEnded,
+    StepFinished,
+    StepPrinted,
+    Warned,
+)
 from ...flow.progress.progress import AFTER_END
 from ...flow.protocols import FlowResult
 from ...journal.codec.encoding import preview
@@ -50,7 +57,7 @@ def make_emitter(run: Run) -> Callable[[Event], None]:
 
         spans = start_trace(run)
     put = queue.put if queue is not None else None
-    listeners = list(filter(None, (put, state.options.on_event, spans)))
+    listeners = list(filter(None, (put, _listener(state), spans)))
     if not listeners:
         return progress.apply
 
@@ -75,6 +82,15 @@ def make_emitter(run: Run) -> Callable[[Event], None]:
                 progress.apply(Warned(clock(), warning))
 
     return emit
+
+
+def _listener(state: RunState) -> Callable[[Event], object] | None:
+    """The person's function for the events of a run. If only the page of the run asked for what
+    arrives in pieces, the function does not get it."""
+    on_event, options = state.options.on_event, state.options
+    if on_event is None or options.stream or not options.shown:
+        return on_event
+    return lambda event: None if isinstance(event, ModelText | StepPrinted) else on_event(event)
 
 
 def _with_values(event: Event) -> Event:
@@ -209,7 +225,8 @@ async def _main(state: RunState, place: host.Host) -> FlowResult:
         from ...workers.call_queue import CallQueue
 
         place.queue = CallQueue(state.workers, lambda warning: state.emit(Warned(clock(), warning)))
-    with watched_stdout() if options.stream else contextlib.nullcontext(), Prompts(place)():
+    is_watched = options.stream or options.shown
+    with watched_stdout() if is_watched else contextlib.nullcontext(), Prompts(place)():
         return await engine.run(
             state.linked,
             state.flow_input,

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 from ...catalog import Context, Registry, default
-from ...engine.host.hold_interrupts import hold_interrupts
 from ...engine.host.host import Asker
 from ...engine.run_options import DEFAULTS, RunOptions
 from ...engine.threads.rights import rights
@@ -30,9 +29,10 @@ from ..input.workers import prepare_workers
 from ..runs.run import Run, state_of
 from ..storage.reuse import find_reused, reuse_results
 from ..storage.start_journal import start_journal
-from .driving import run_here, start_on_engine, wait_for
+from .driving import run_here, start_on_engine
 from .find_flow import find_flow
 from .link_run import link_run
+from .viewers import find_viewer, run_to_end
 
 OF_ROWS = frozenset({"map", "limit", "sample", "seed", "repeat", "width", "yes"})
 """The options of `agf.Over`, whose module most runs do not need."""
@@ -79,6 +79,7 @@ def run(
     ask: Asker | None = None,
     reuse: bool | str = False,
     on: object = None,
+    quiet: bool = False,
 ) -> Run:
     """Run a flow, wait for its end and return the run.
 
@@ -110,6 +111,8 @@ def run(
       the address of a Dask scheduler, a Dask client, any ``concurrent.futures.Executor``, or
       `Workers` with options; ``"here"``: on threads of this process. A dry run does not use it.
       Default None: as the settings say.
+    - ``quiet``: whether a notebook shows nothing of the run. Default False: the cell that starts it
+      shows it live.
 
     Raises DefinitionError before the first step if a name is unknown or a required input is
     missing, StepError if a step fails, RunCancelled if the run is cancelled, and RunInterrupted, also
@@ -125,8 +128,7 @@ def run(
         reuse=reuse,
         on=on,
     )
-    with hold_interrupts() as deferred:
-        ended = wait_for(start_run(flow, input, options, over), deferred)
+    ended = run_to_end(lambda options: start_run(flow, input, options, over), options, quiet)
     return ended.result() if raises else ended
 
 
@@ -145,6 +147,7 @@ async def arun(
     ask: Asker | None = None,
     reuse: bool | str = False,
     on: object = None,
+    quiet: bool = False,
 ) -> Run:
     """Run a flow on the running event loop: ``await agf.arun(...)``. Plain functions run on call
     threads.
@@ -177,9 +180,12 @@ async def arun(
       the address of a Dask scheduler, a Dask client, any ``concurrent.futures.Executor``, or
       `Workers` with options; ``"here"``: on threads of this process. A dry run does not use it.
       Default None: as the settings say.
+    - ``quiet``: whether a notebook shows nothing of the run. Default False: the cell that starts it
+      shows it live.
 
     Raises the same errors as `run`.
     """
+    viewer = find_viewer(quiet)
     options = RunOptions(
         registry=registry,
         limits=limits,
@@ -189,9 +195,10 @@ async def arun(
         ask=ask,
         reuse=reuse,
         on=on,
+        shown=viewer is not None,
     )
     started = prepare_run(flow, input, await prepare_workers(options), over)
-    await run_here(started)
+    await (run_here(started) if viewer is None else viewer.attend(started, run_here))
     return started.result() if raises else started
 
 
@@ -209,6 +216,7 @@ def start(
     ask: Asker | None = None,
     reuse: bool | str = False,
     on: object = None,
+    quiet: bool = False,
 ) -> Run:
     """Start a run in the background and return it at once. The run has ``wait``, ``result`` and
     ``cancel`` and can be awaited.
@@ -241,6 +249,8 @@ def start(
       the address of a Dask scheduler, a Dask client, any ``concurrent.futures.Executor``, or
       `Workers` with options; ``"here"``: on threads of this process. A dry run does not use it.
       Default None: as the settings say.
+    - ``quiet``: whether a notebook shows nothing of the run. Default False: the cell that starts it
+      shows it live.
 
     Raises DefinitionError as `run` does; no run is started then.
     """
@@ -256,7 +266,10 @@ def start(
         on=on,
         background=True,
     )
-    return start_run(flow, input, options, over)
+    viewer = find_viewer(quiet)
+    if viewer is None:
+        return start_run(flow, input, options, over)
+    return viewer.follow(lambda options: start_run(flow, input, options, over), options)
 
 
 def start_run(

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from ...catalog import Registry, default
-from ...engine.host.hold_interrupts import hold_interrupts
 from ...engine.host.host import Asker
 from ...engine.run_options import DEFAULTS, RunOptions
 from ...engine.runner import clock
@@ -28,8 +27,9 @@ from ...pictures.row_words import shown_name
 from ...text.diagnostics import refused
 from ...text.suggestions import suggest
 from ...values.value import Value
-from ..launch.driving import start_on_engine, wait_for
+from ..launch.driving import start_on_engine
 from ..launch.launch import prepare_run
+from ..launch.viewers import run_to_end
 from ..runs.run import Run, state_of
 from .named_run import find_ended
 from .past_run import PastRun, find_past_run
@@ -49,6 +49,7 @@ def rerun(
     ask: Asker | None = None,
     on: object = None,
     raises: bool = True,
+    quiet: bool = False,
 ) -> Run:
     """Run a flow again from one step on, wait for its end and return the new run.
 
@@ -72,12 +73,13 @@ def rerun(
     - ``on``: where concurrent calls of tools run, as for `run`. Default None: as the settings say.
     - ``raises``: whether an error of the run is raised; otherwise it is in ``run.error``. Default
       True.
+    - ``quiet``: whether a notebook shows nothing of the run. Default False: the cell that starts it
+      shows it live.
 
     Raises DefinitionError if there is no such run or step, and otherwise the same errors as `run`.
     """
     options = RunOptions(registry=registry, limits=limits, on_event=on_event, ask=ask, on=on)
-    with hold_interrupts() as deferred:
-        ended = wait_for(rerun_from(run_id, step, input, options), deferred)
+    ended = run_to_end(lambda options: rerun_from(run_id, step, input, options), options, quiet)
     return ended.result() if raises else ended
 
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from ...catalog import Registry, default
 from ...engine.calls.answers import parse_answer_value
-from ...engine.host.hold_interrupts import hold_for, hold_interrupts
+from ...engine.host.hold_interrupts import hold_for
 from ...engine.host.host import Asker
 from ...engine.linking.background_checks import kernel_bound
 from ...engine.recording import replaying
@@ -46,7 +46,8 @@ from ...text.folder import notebook_folder
 from ...values.value import Value, type_name
 from ..input.fields import fields_of, settle_input
 from ..input.workers import find_workers
-from ..launch.driving import start_on_engine, wait_for
+from ..launch.driving import start_on_engine
+from ..launch.viewers import run_to_end
 from ..runs.run import Run, state_of
 from ..runs.state import RunState
 from ..storage.edited_functions import mixed_versions
@@ -75,6 +76,7 @@ def resume(
     ask: Asker | None = None,
     on: object = None,
     raises: bool = True,
+    quiet: bool = False,
 ) -> Run:
     """Resume a run that was interrupted, failed, was cancelled or waits for an answer, and wait for
     its end.
@@ -103,6 +105,8 @@ def resume(
     - ``on``: where concurrent calls of tools run, as for `run`. Default None: as the settings say.
     - ``raises``: whether an error of the run is raised; otherwise it is in ``run.error``. Default
       True.
+    - ``quiet``: whether a notebook shows nothing of the run. Default False: the cell that starts it
+      shows it live.
 
     Raises DefinitionError if the run cannot be resumed, and otherwise the same errors as `run`.
     """
@@ -115,8 +119,7 @@ def resume(
         trust=trust,
         on=on,
     )
-    with hold_interrupts() as deferred:
-        ended = wait_for(resume_run(run_id, input, options), deferred)
+    ended = run_to_end(lambda options: resume_run(run_id, input, options), options, quiet)
     return ended.result() if raises else ended
 
 

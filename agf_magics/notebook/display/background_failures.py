@@ -1,9 +1,9 @@
-"""The failures of background runs that Python code started: their pages, with a notice, in the cell of the
-start.
+"""The failures of background runs that have no page: their pages, with a notice, in the cell of the start.
 
-A magic shows its background run from the beginning. A run of `agf.start` belongs to the code that started
-it, which may never look at it. So nothing is shown while the cell of the start still runs, since it may
-wait for the run, and nothing of a run that ends well.
+A magic shows its background run from the beginning, and a cell one of those that it starts itself
+(`cell_runs`). Any other run of `agf.start` belongs to the code that started it, which may never look at it.
+So nothing is shown while the cell of the start still runs, since it may wait for the run, and nothing of a
+run that ends well.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from ...text.giving_up import giving_up
 from ..config import AgfMagics
 from ..explorer.open_views import new_mark
 from ..output.output import OutputSlot, accompany
-from .view import Explorer, Page, framed
+from .framed import framed
+from .view import Explorer, Page
 
 _SECONDS = 0.2
 """Seconds between two looks whether a run that has failed is done."""
@@ -37,6 +38,11 @@ class RunningCell:
     def end(self, result: Any = None) -> None:
         self._runs = False
 
+    @property
+    def number(self) -> int | None:
+        """Which cell runs now; None: none does."""
+        return self._begun if self._runs else None
+
     def over(self) -> Callable[[], bool]:
         """A function that tells whether the cell that runs now has ended."""
         begun, runs = self._begun, self._runs
@@ -49,13 +55,13 @@ def failure_watcher(
     """The value of `Live.watch`. ``has_views()``: whether runs are shown as explorers."""
 
     def watch(run: Run) -> Callable[[], object] | None:
-        if not has_views() or Explorer.shows(run):
+        if not has_views():
             return None
         context, is_over = contextvars.copy_context(), cell.over()
 
         def at_end() -> None:
             # Asked here and not where it is shown: a cell that waits for the run ends a moment after it.
-            if not is_over():
+            if not is_over() or Explorer.shows(run):
                 return
 
             def show() -> None:

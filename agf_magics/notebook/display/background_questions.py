@@ -28,7 +28,8 @@ from ...text.giving_up import giving_up, note_given_up
 from ...values.value import Value
 from ..output.front_end import in_frames, page
 from ..output.output import EMPTY, Bundle, OutputSlot
-from .view import Explorer, framed
+from .framed import framed
+from .view import Explorer
 
 WAITING = "waiting for an answer in the view of the run"
 UNSEEN = (

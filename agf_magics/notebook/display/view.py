@@ -46,6 +46,7 @@ from ..explorer.request_types import Json, Requests
 from ..output.drawing import Drawing
 from ..output.front_end import in_frames
 from ..output.output import EMPTY, Bundle, OutputSlot, show
+from .framed import framed
 from .print_problems import print_problems
 
 if TYPE_CHECKING:
@@ -79,19 +80,28 @@ class View:
     def refresh(self, run: Run) -> None:
         """Show a run that has ended once more: its rows have scores now. No output."""
 
+    def leave(self) -> None:
+        """The output is another view's from now on. No output."""
+
 
 class Page(View):
     """Static HTML and text, sent again after a change."""
 
     shows_page = True
 
-    def __init__(self, config: AgfMagics, flow: Flow | None, elsewhere: bool = False) -> None:
+    def __init__(
+        self,
+        config: AgfMagics,
+        flow: Flow | None,
+        elsewhere: bool = False,
+        slot: OutputSlot | None = None,
+    ) -> None:
         """``flow``: the flow whose picture is above the steps, as soon as it is drawn. ``elsewhere``:
         whether the run asks its questions in the output of another cell; in its own output the page
-        does not repeat them."""
+        does not repeat them. ``slot``: the output; None: a new one."""
         self.config = config
         self._elsewhere = elsewhere
-        self.slot = OutputSlot()
+        self.slot = slot or OutputSlot()
         self._flow = flow
         self._drawing = Drawing(flow) if flow else None
         self._lock = threading.Lock()
@@ -184,9 +194,19 @@ class Explorer(Page):
     _broken_runs: ClassVar[deque[str]] = deque(maxlen=100)
     """The ids of runs whose explorer failed."""
 
-    def __init__(self, config: AgfMagics, flow: Flow | None, elsewhere: bool, waits: bool) -> None:
+    without_page: ClassVar[set[str]] = set()
+    """The ids of runs that their cell only mentions in a line."""
+
+    def __init__(
+        self,
+        config: AgfMagics,
+        flow: Flow | None,
+        elsewhere: bool,
+        waits: bool,
+        slot: OutputSlot | None = None,
+    ) -> None:
         """``waits``: whether a cell waits for the run."""
-        super().__init__(config, flow, elsewhere)
+        super().__init__(config, flow, elsewhere, slot)
         self._waits = waits
         self._mark = new_mark()
         self._channel: Channel | None = None
@@ -207,6 +227,11 @@ class Explorer(Page):
             self.draw(run)
         else:
             self._try(run, self._end)
+
+    def leave(self) -> None:
+        if self._channel is not None:
+            close_explorer(self._mark)
+            self._channel = None
 
     def _first(self, run: Run) -> Bundle:
         # With the mark, so that the explorer can draw also over an output that is never replaced.
@@ -263,7 +288,8 @@ class Explorer(Page):
     @classmethod
     def shows(cls, run: Run) -> bool:
         """Whether an explorer shows ``run``, or soon will, if runs are shown as explorers."""
-        return state_of(run).options.stream and run.run_id not in cls._broken_runs
+        hidden = run.run_id in cls._broken_runs or run.run_id in cls.without_page
+        return state_of(run).options.shown and not hidden
 
     @classmethod
     def open(
@@ -278,34 +304,6 @@ class Explorer(Page):
         from ..explorer.run_channel import Channel
 
         return open_explorer(lambda: Channel(run, waits, show, draw, mark))
-
-
-PRINTED = (
-    "<style>@media print{.agf-run details::details-content"
-    "{content-visibility:visible!important;block-size:auto!important}"
-    ".agf-run summary{list-style:none}.agf-run summary::-webkit-details-marker{display:none}"
-    '.agf-run [style*="overflow:auto"]{max-height:none!important;overflow:visible!important}'
-    ".agf-run table{min-width:0!important;max-width:100%!important}"
-    ".agf-run :is(td,th){min-width:3.4em!important;white-space:normal!important;"
-    "overflow-wrap:anywhere!important;word-break:normal!important}"
-    ".agf-run table:has(th:nth-child(9)){font-size:10px!important}"
-    ".agf-run table:has(th:nth-child(9)) :is(td,th){padding-left:0!important;padding-right:4px!important}"
-    ".agf-run table:has(th:nth-child(13)) :is(td,th){min-width:0!important}"
-    ".agf-run table:has(th:nth-child(16)){font-size:7px!important}}</style>"
-)
-"""On paper nothing is folded, nothing has the triangle of a fold, and nothing scrolls. A table is as wide
-as the paper: its text is smaller if it has many columns, and goes on in the next line. Short words such
-as a status are whole, as long as there is room."""
-
-
-def framed(page: Bundle, mark: str, run_id: str = "", is_live: bool = False) -> Bundle:
-    """The static page in an element of the class ``mark``, over which an explorer draws. ``run_id``: the
-    run that a later kernel can open from the saved page. ``is_live``: whether the page is of a run that
-    had not ended: a later kernel opens it without a click, as it knows what became of the run."""
-    run = f' data-run="{html(run_id)}"' if run_id else ""
-    run += ' data-live="true"' if is_live else ""
-    shown = f'<div class="agf-run {mark}"{run}>{page["text/html"]}{PRINTED}</div>'
-    return {**page, "text/html": shown}
 
 
 def show_over(page: Bundle, shell: Any, begin: Json, requests: Requests) -> None:
@@ -441,15 +439,16 @@ def choose_view(
     drawn: Flow | None,
     background: bool = False,
     elsewhere: bool = False,
+    slot: OutputSlot | None = None,
 ) -> View:
     """The view that the settings name; with ``auto`` the view that fits the front end. ``drawn``: the
     flow of the picture, if one is shown. ``elsewhere``: whether the run asks its questions in the output
-    of another cell."""
+    of another cell. ``slot``: the output of a page; None: a new one."""
     mode = "off" if quiet else view_mode(config.progress, shell)
     if mode == "widget":
-        return Explorer(config, drawn, elsewhere, waits=not background)
+        return Explorer(config, drawn, elsewhere, waits=not background, slot=slot)
     if mode == "html":
-        return Page(config, drawn, elsewhere)
+        return Page(config, drawn, elsewhere, slot)
     if drawn is not None and getattr(shell, "kernel", None) is None:
         from ...pictures.diagram import Diagram
 

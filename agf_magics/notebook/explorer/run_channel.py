@@ -288,7 +288,7 @@ class Channel(Answers):
         from .requests import requests_of
 
         run = self.run
-        options = RunOptions(background=True, stream=True)
+        options = RunOptions(background=True, shown=True)
         cancel = {"cancel": lambda _: run.cancel("Cancel button")} if isinstance(run, Run) else {}
 
         def rerun(arguments: Json) -> None:
