@@ -27,10 +27,13 @@ from ..pictures.plain import line
 from ..schemas.python_types import type_of
 from ..text.diagnostics import DefinitionError, StepError
 from ..text.source import Source
+from ..values.no_json import has_no_json
+from ..values.times import iso_text
 from ..values.value import Value, is_json, type_name
 from .definitions.define import load
 from .launch.driving import wait_for
 from .launch.launch import start_run
+from .past.final_values import final_values
 from .past.past_run import PastRun
 from .past.past_runs import runs
 from .runs.run import Run, state_of
@@ -322,11 +325,14 @@ def _state(run: Run | PastRun) -> Envelope:
         with suppress(StepError):
             run.result()  # raises a bug, which is no failure of a step
     if run.status == "ok":
+        values = final_values(run)
         data = {
             "run_id": run.run_id,
-            "output": _plain(run.output),
-            "named_stores": _plain(dict(run.stores)),
+            "output": _plain(values.output),
+            "named_stores": _plain(dict(values.stores)),
         }
+        if values.cut:
+            data["warnings"] = values.about_cut
         return {"status": "ok", "data": data}
     status = run.status if run.status in ("cancelled", "waiting") else "error"
     error = f"{run.name!r}: {run.error or run.note}"
@@ -342,14 +348,18 @@ def _error(message: str) -> Envelope:
 
 
 def _plain(value: Value) -> Value:
-    """``value`` as JSON. An opaque value becomes the name of its type."""
+    """``value`` as JSON: NaN and infinities as null, dates and durations as text in ISO 8601 (decision
+    A1). Any other opaque value becomes the name of its type."""
     if is_json(value):
         return value
-    if isinstance(value, dict):
+    if type(value) is dict and len(set(map(str, value))) == len(value):  # else keys as 1 and "1"
         return {str(key): _plain(inner) for key, inner in value.items()}
-    return (
-        [_plain(inner) for inner in value] if isinstance(value, list) else f"<{type_name(value)}>"
-    )
+    if type(value) is list:
+        return [_plain(inner) for inner in value]
+    if has_no_json(value):
+        return None
+    text = iso_text(value)
+    return text if text is not None else f"<{type_name(value)}>"
 
 
 __all__ = [

@@ -61,7 +61,10 @@ def test_values_that_lead_to_a_secret_argument_are_not_stored(way: str, tmp_path
     body = body.replace("{pipeline}", "{tool: {name: fetch, args: {token: !expr item.k}}}")
     text = f"pipeline: main\nsteps:\n- transform: {{value: ctx.doc, output: doc_}}\n- {body}"
     with kept.journal_in(tmp_path) as path:
-        run = agf.run(text, {"key": key, "doc": "pears and figs"}, registry=registry)
+        events = list[str]()
+        given = {"key": key, "doc": "pears and figs"}
+        run = agf.run(text, given, registry=registry, on_event=lambda event: events.append(repr(event)))
+        assert [event for event in events if SECRET in event] == []
         assert json.loads(state_of(run).journal.manifest)["secret"] == ["key"]
         past = agf.runs(run.run_id)
         assert past.stores["doc_"] == "pears and figs"

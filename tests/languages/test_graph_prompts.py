@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import sys
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from agf_magics.catalog import default as default_registry
 from agf_magics.flow.steps import every
 from agf_magics.languages.graph.prompts.answer_schema import read_type
 from agf_magics.settings.settings import Settings, current
+from tests.engine import kept
 
 
 def graph_of(node: str, extra: str = "", state: str = "r: any") -> str:
@@ -361,6 +363,32 @@ def test_the_command_line_exports(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert main(["run", str(tmp_path / "g.yaml"), "--export", str(tmp_path / "out"), "--quiet"]) == 0
     assert (tmp_path / "out" / "r.txt").read_text(encoding="utf-8") == "fine\n"
     assert "wrote" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("value", "live", "past"),
+    [
+        ([*range(1_000)], "", ""),
+        ({"day": date(2026, 1, 2), "rows": [*range(1_000)]}, "it is a Python object", "only a preview of 'r'"),
+        ("the key is hunter2-and-more", "it has a secret", "only a preview of 'r'"),
+    ],
+)
+def test_an_export_has_the_whole_value_or_is_refused(value: Any, live: str, past: str, tmp_path: Path) -> None:
+    registry = agf.Registry()
+    agf.tool(lambda key: 1, name="send", secret=["key"], registry=registry)
+    node = "{type: tool_call, tool: send, args: {key: '{state.key}'}}"
+    exports = "exports: {r: {format: json, filename: r.json}}\n"
+    flow = agf.load(graph_of(node, exports, "r: any, key: str"), "graph", registry=registry)
+    with kept.journal_in(tmp_path):
+        run = agf.run(flow, {"r": value, "key": "hunter2-and-more"}, registry=registry)
+        for exported, why in ((run, live), (agf.runs(run.run_id), past)):
+            if why:
+                with pytest.raises(agf.StepError, match=why):
+                    agf.export(exported, tmp_path / "out")
+                assert not list((tmp_path / "out").iterdir())
+            else:
+                (path,) = agf.export(exported, tmp_path / "out")
+                assert json.loads(path.read_text(encoding="utf-8")) == value
 
 
 def test_an_object_without_a_text_is_not_exported(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import inspect
 import json
 import math
 from collections.abc import Callable
+from datetime import date
 from pathlib import Path
 from typing import Any, Literal
 
@@ -158,9 +159,44 @@ def test_the_result_of_a_run_that_an_earlier_kernel_made_is_in_the_journal(
 
 
 def test_values_that_are_not_json_are_named(registry: agf.Registry) -> None:
-    agf.tool(lambda: {"a": [object(), math.nan], "b": (1, 2)}, name="odd", registry=registry)
+    odd = {"a": [object(), math.nan], "b": (1, 2), "c": date(2026, 1, 2), "d": {1: "x"}, "e": {1: "x", "1": "y"}}
+    agf.tool(lambda: odd, name="odd", registry=registry)
     answer = call(registry, "run_pipeline_inline", "pipeline: p\nsteps:\n- tool: {name: odd}\n")
-    assert answer["data"]["output"] == {"a": ["<an opaque object>", "<a number>"], "b": [1, 2]}
+    assert answer["data"]["output"] == {
+        "a": ["<an opaque object>", None],
+        "b": [1, 2],
+        "c": "2026-01-02",
+        "d": {"1": "x"},
+        "e": "<an opaque dict with keys that are not text>",
+    }
+
+
+LONG = {"day": date(2026, 1, 2), "numbers": list(range(1_000)), "text": "word " * 1_000}
+SECRET = "hunter2-and-more"
+
+
+@pytest.mark.parametrize(
+    ("output", "read", "cut"),
+    [
+        (LONG, {**LONG, "day": "2026-01-02"}, "not whole: named_stores.made; "),
+        ([*range(3_000)], [*range(3_000)], ""),  # JSON
+        (f"the key is {SECRET}", "the key is •••", "not whole: output, named_stores.made; "),
+    ],
+)
+def test_the_result_is_whole_although_the_run_is_no_longer_in_memory(
+    tmp_path: Path, output: Any, read: Any, cut: str
+) -> None:
+    own = agf.Registry()
+    agf.tool(lambda key: output, name="make", secret=["key"], registry=own)
+    agf.define("pipeline: p\nsteps: [{tool: {name: make, args: {key: !expr ctx.key}, output: made}}]", registry=own)
+    with kept.journal_in(tmp_path):
+        before = call(own, "run_pipeline", "p", {"key": SECRET})
+        live.forget()
+        after = call(own, "run_result", before["data"]["run_id"])
+    assert (before["data"]["output"], before["data"]["named_stores"]["made"]) == (read, read)
+    assert SECRET not in repr((before, after))
+    assert ("warnings" in before["data"], after["data"].get("warnings", "")[: len(cut) or 1]) == (False, cut)
+    assert after["data"]["output"] == (read if "output" not in cut else "⟨•••⟩")
 
 
 # --- as tools ---

@@ -8,6 +8,7 @@ import re
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
+from datetime import date
 from typing import Any
 
 import mcp_types as types
@@ -21,6 +22,7 @@ from agf_magics import DefinitionError, Registry
 from agf_magics.engine.host.host import NoUser
 from agf_magics.flow.progress.events import StepFinished
 from agf_magics.flow.progress.question import Question
+from agf_magics.lifecycle.runs.live import live
 from agf_magics.mcp.server.flow_tools import flow_tool, flow_tools
 from agf_magics.mcp.server.open_question import TRIES, OpenQuestion
 from agf_magics.mcp.server.own_tools import NAMES
@@ -267,6 +269,29 @@ def test_half_of_a_character_in_a_result_is_replaced(registry: Registry, mode: s
         envelope = await client.call_tool("run_result", {"run_id": (result.meta or {})[RUN_ID]})
         data = (envelope.structured_content or {})["data"]
         assert (data["output"], data["named_stores"]) == (read, {"a": read})
+
+    in_loop(registry, mode, act)
+
+
+LONG = {"day": date(2026, 1, 2), "numbers": list(range(1_000)), "text": "word " * 1_000}
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_the_result_of_a_run_that_has_ended_is_as_whole_as_the_first_answer(registry: Registry, mode: str) -> None:
+    agf.tool(lambda key: LONG, registry=registry, name="make", secret=["key"])
+    agf.define(
+        "pipeline: made\nsteps: [{tool: {name: make, args: {key: !expr ctx.key}, output: a}}]", registry=registry
+    )
+
+    async def act(client: Client) -> None:
+        result = await client.call_tool("made", {"key": "hunter2-and-more"})
+        output = {**LONG, "day": "2026-01-02"}
+        assert result.structured_content == {"result": output}
+        live.forget()
+        envelope = await client.call_tool("run_result", {"run_id": (result.meta or {})[RUN_ID]})
+        data = (envelope.structured_content or {})["data"]
+        assert data["output"] == output
+        assert (data["named_stores"]["key"], data["warnings"][:28]) == ("•••", "not whole: named_stores.a; t")
 
     in_loop(registry, mode, act)
 

@@ -422,6 +422,8 @@ class Secrets:
         match event:
             case ev.StepFinished():
                 return event._replace(value=self.shown(event.value))
+            case ev.FanOutStarted():
+                return event._replace(over=self.shown(event.over))
             case ev.CallStarted():
                 return event._replace(arguments=self.shown_values(event.arguments))
             case ev.QuestionAnswered():

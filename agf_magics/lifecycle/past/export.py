@@ -25,13 +25,16 @@ from .past_run import PastRun
 MOST_EXPORTED = 100_000_000
 """Characters of an exported value, which may be much smaller in memory."""
 
+HINT = "a node before the end can make a text or JSON of it, without secrets"
+
 
 def export(run: Run | PastRun, folder: str | Path) -> list[Path]:
     """Write the files that the graph of ``run`` names under ``exports``, and return their paths.
 
     A key without a value gives no file; an existing file is replaced. Raises StepError
-    ``run.export`` if the graph has no exports, if the folder cannot be made, or if a value has no
-    text; ``tool.file-path`` and ``tool.file-write`` if a file cannot be written.
+    ``run.export`` if the graph has no exports, if the folder cannot be made, if a value has no
+    text or has a secret, or if the journal has only a preview of it; ``tool.file-path`` and
+    ``tool.file-write`` if a file cannot be written.
 
     Parameters:
 
@@ -56,15 +59,23 @@ def export(run: Run | PastRun, folder: str | Path) -> list[Path]:
         ) from None
     real, written = Path(os.path.realpath(root)), list[Path]()
     stores: Mapping[str, Value] = run.stores
+    previews = run.previews if isinstance(run, PastRun) else ()
     for file in flow.declared.exports:
         value = stores.get(file.name)
         if value is None:
             continue
+        if file.name in previews:
+            message = (
+                f"the journal has only a preview of {file.name!r}: it is not JSON, or has a secret"
+            )
+            raise StepError(Diagnostic("run.export", message, file.span, HINT))
+        if is_json(value) and run.secrets.shown(value) != value:
+            message = f"{file.name!r} is not written: it has a secret"
+            raise StepError(Diagnostic("run.export", message, file.span, HINT))
         text = format_export(value, file.format)
         if text is None:
             message = f"{file.name!r} has no text: it is a Python object"
-            hint = "a node before the end can make a text or JSON of it"
-            raise StepError(Diagnostic("run.export", message, file.span, hint))
+            raise StepError(Diagnostic("run.export", message, file.span, HINT))
         write_file(real, file.file, text, own_files())
         written.append(root / file.file)
     return written

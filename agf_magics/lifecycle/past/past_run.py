@@ -175,6 +175,17 @@ class PastRun(BaseRun):
         stores = self._decode(self._row.stores) or {}
         return NamedValues(stores) if isinstance(stores, dict) else self._refuse_end()
 
+    @property
+    def has_whole_output(self) -> bool:
+        """Whether `output` is the output itself, and not a preview of a value that is not JSON."""
+        return self._row.form == "json" or self._row.shown is None
+
+    @property
+    def previews(self) -> tuple[str, ...]:
+        """The names of the `stores` that are previews: of values that are not JSON, or that have a
+        secret."""
+        return self._row.previews
+
     @cached_property
     def error(self) -> StepError | None:
         if self._row.error is None:

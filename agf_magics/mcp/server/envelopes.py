@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...flow.progress.question import Question
+from ...lifecycle.past.final_values import FinalValues, final_values
 from ...lifecycle.past.past_run import PastRun
 from ...lifecycle.runs.run import Run
 from ...pictures.pages.parts import failures_text
@@ -51,9 +52,10 @@ def ended(run: Run | PastRun) -> Envelope:
     """The envelope of a run that has ended, with its output or its error."""
     run_id = run.run_id
     if run.status == "ok":
-        stores = {name: as_json(value) for name, value in run.stores.items()}
-        data = {"run_id": run_id, "output": as_json(run.output), "named_stores": stores}
-        if beside := said_beside(run):
+        values = final_values(run)
+        stores = {name: as_json(value) for name, value in values.stores.items()}
+        data = {"run_id": run_id, "output": as_json(values.output), "named_stores": stores}
+        if beside := said_beside(run, values):
             data["warnings"] = beside
         if (size := bytes_in_message(written(data))) > LARGEST:
             return failed(error_text(too_large(run_id, size)))
@@ -66,14 +68,16 @@ def ended(run: Run | PastRun) -> Envelope:
     return {"status": status, "data": data}
 
 
-def said_beside(run: Run | PastRun) -> str:
+def said_beside(run: Run | PastRun, values: FinalValues) -> str:
     """What a client must know of a run that is ok: names of its input that no step reads, which may be
-    misspelt, and elements that failed and were dropped; empty if there is nothing."""
+    misspelt, elements that failed and were dropped, and values that are only previews; empty if there
+    is nothing."""
     # A warning of the definition is about a text that the client may not know, and cannot change.
     warnings = run.warnings if isinstance(run, Run) else run.progress.warnings
     of_run = [warning for warning in warnings if warning.code.startswith("run.")][:MOST_ERRORS]
     lines = [f"warning: {diagnostic_text(warning)}" for warning in of_run]
-    return "\n".join([*lines, *(plain(text) for text in failures_text(run.progress))])
+    lines += [plain(text) for text in failures_text(run.progress)]
+    return "\n".join([*lines, *filter(None, [plain(values.about_cut)])])
 
 
 def error_text(error: BaseException) -> str:

@@ -14,6 +14,7 @@ from mcp.server import Server, apps
 from ...catalog import Registry
 from ...flow.flow import Flow
 from ...flow.progress.question import Question
+from ...lifecycle.past.final_values import final_values
 from ...lifecycle.past.past_run import PastRun
 from ...lifecycle.runs.run import Run
 from ...limits.limits import Limits
@@ -266,13 +267,14 @@ def _result(tool: FlowTool, run: Run | PastRun) -> types.CallToolResult:
         if run.status == "waiting":
             text = f"{text}\nThe run {run.run_id} waits for an answer: {HOW_TO_ANSWER}"
         return _failure(text, run)
-    output = as_json(run.output)
+    values = final_values(run)
+    output = as_json(values.output)
     text = written(output)
     if (size := bytes_in_message(text)) > LARGEST:
         return _failure(error_text(too_large(run.run_id, size)), run)
     structured = with_whole_texts(tool.structured(output))
     content = _text(text)
-    if beside := said_beside(run):
+    if beside := said_beside(run, values):
         content += _text(beside)
     return types.CallToolResult(
         content=content, structured_content=structured, _meta={RUN_ID: run.run_id}
