@@ -56,6 +56,15 @@ def clerk(messages, info):
 
 agf.model_agent("clerk", model=FunctionModel(clerk), instructions="One sentence.", tools=["price"])"""
 
+ASKS = """%%graph asks
+state: {name: str, hello: str}
+nodes:
+  ask: {type: interrupt, message: "What is your name?", resume_key: name}
+  done: {type: passthrough, output: {hello: "Hello {state.name}"}}
+edges:
+- {from: START, to: ask}
+- {from: ask, to: done}
+- {from: done, to: END}"""
 DOUBLED = """%%pipeline
 pipeline: doubled
 steps:
@@ -327,3 +336,57 @@ def test_a_lost_message_is_asked_for_and_a_repeated_one_ignored(opened: Open) ->
     explorer.locator(".title:has-text('✗ failed')").wait_for()
     page.page.evaluate(receive, 0)
     assert "failed" in explorer.locator(".title").inner_text()
+
+
+def test_an_end_that_comes_while_nothing_is_painted_is_shown_afterwards(opened: Open) -> None:
+    """A browser paints nothing in a window that is out of sight. The kernel replaces the page of a run meanwhile."""
+    page = opened(SETUP, ASKS, "h = %run_pipeline_async asks", "h.answer('Ada'); h.wait().output")
+    page.run(0)
+    page.run(1)
+    page.run(2)
+    page.explorer(2).locator(".questions input").wait_for()
+    page.page.evaluate("""() => {
+      const paint = window.requestAnimationFrame, due = [];
+      window.requestAnimationFrame = draw => due.push(draw);
+      window.comeBack = () => {
+        window.requestAnimationFrame = paint;
+        for (const draw of due) paint(draw);
+      };
+      const host = document.querySelector(".agf-run");
+      window.agfState = host.explorer.state;
+      host.replaceWith(host.cloneNode(true));
+    }""")
+    page.run(3)
+    page.wait("!agfState.last.live")
+    page.page.evaluate("() => comeBack()")
+    page.says(2, "✓ ok", "2 of 2 steps")
+    explorer = page.explorer(2)
+    assert not explorer.locator("button:text-is('Cancel')").is_visible()
+    assert not explorer.locator(".questions").is_visible()
+
+
+def test_an_answer_that_is_older_than_an_update_is_asked_for_again(opened: Open) -> None:
+    page = opened(SETUP, DOUBLED, DIGEST)
+    page.run_all()
+    page.explorer(2)
+    statuses = page.page.evaluate("""async () => {
+      const { state } = document.querySelector(".agf-run").explorer, { request } = state, seen = [];
+      const update = n => ({ type: "update", n, rows: [], live: true, status: "running", now: 0, counts: [], can: [] });
+      const whole = await request.call(state, "start"), told = new Promise(end => {
+        state.request = async (name, ...given) => {
+          if (name !== "start") return request.call(state, name, ...given);
+          seen.push(state.last.status);
+          if (seen.length === 1) {
+            state.receive({ ...update(101), live: false, status: "ok" });
+            return { ...whole, update: { ...whole.update, n: 100, status: "running" } };
+          }
+          end();
+          return { ...whole, update: { ...whole.update, n: 101, status: "ok" } };
+        };
+      });
+      state.receive(update(100));
+      await told;
+      await new Promise(requestAnimationFrame);
+      return [...seen, state.last.status];
+    }""")
+    assert statuses == ["running", "ok", "ok"]

@@ -191,7 +191,8 @@ class Explorer {
   }
 
   changed(rows, before) {
-    if (!this.host.isConnected) return;
+    // The kernel has replaced the element, or the notebook has put it away: what changes meanwhile is drawn when it is back.
+    if (!this.host.isConnected) return void (this.missed ??= { before });
     const { last } = this.state;
     if (before !== last.status) {
       this.say(`run ${this.status().word}`);
@@ -202,6 +203,12 @@ class Explorer {
     this.header();
     this.panel.changed(rows, before);
     this.extras.changed(before);
+  }
+
+  catchUp() {
+    const { missed } = this;
+    this.missed = null;
+    if (missed) this.changed([...this.state.rows.keys()], missed.before);
   }
 
   status() { return this.state.byName.get(this.state.last.status) ?? { mark: "·", word: this.state.last.status, color: "" }; }

@@ -82,8 +82,10 @@ class Runs {
     }
     for (const [host, view] of this.views) {
       view.state.notice?.lookForOther();
-      if (host.isConnected) view.lost = undefined;
-      else if (performance.now() - (view.lost ??= performance.now()) > FORGET) {
+      if (host.isConnected) {
+        view.lost = undefined;
+        view.catchUp?.();
+      } else if (performance.now() - (view.lost ??= performance.now()) > FORGET) {
         view.close();
         this.views.delete(host);
       }

@@ -212,7 +212,14 @@ class RunState extends Requests {
     this.count = message.n;
     const before = this.last.status, changed = this.fold(message);
     for (const view of this.views) view.changed(changed, before);
-    if (missed) this.request("start").then(start => {
+    if (missed) this.complete();
+  }
+
+  // All of it again; and once more if an update that the answer does not know was faster.
+  complete() {
+    const { count } = this;
+    this.request("start").then(start => {
+      if (this.count > count && start.update.n < this.count) return this.complete();
       this.count = -1;
       this.refresh(start);
     }, () => {});
