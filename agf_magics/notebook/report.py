@@ -356,13 +356,13 @@ def _plain_page(run: AnyRun, answers: ReportAnswers, most: int) -> Iterator[str]
     if about is None:
         return
     yield f"<p><em>{html(about['note'])}</em></p>" if about["note"] else ""
-    yield _error(about)
+    yield _error(about, told := set[str]())
     yield from _table(answers.table()) if about["table"] else ()
     yield from _titled(about, "output", "input", level="h2")
     yield f"<h2>Picture</h2>{_picture(run)}<h2>Steps</h2>"
     size = 0
     for row in listed(run.progress):
-        step = "".join(_step(row, answers))
+        step = "".join(_step(row, answers, told))
         size += len(step)
         if size > most:
             answers.left_out += 1
@@ -424,8 +424,9 @@ def _picture(run: AnyRun) -> str:
     return f'<img alt="{name}" src="data:image/svg+xml;base64,{data}">'
 
 
-def _step(row: Row, answers: ReportAnswers) -> Iterator[str]:
-    """A step: what came of it, its conversation or its calls, and what went in, as in the explorer."""
+def _step(row: Row, answers: ReportAnswers, told: set[str]) -> Iterator[str]:
+    """A step: what came of it, its conversation or its calls, and what went in, as in the explorer.
+    ``told``: the errors and the conversations that stand above it; its own are added."""
     facts = answers.ask("step", step=row.id)
     kind = look.kind(row.word)
     title = [line(shown_name(row), 200), line(does(row), 200), line(row.id, 200)]
@@ -439,14 +440,15 @@ def _step(row: Row, answers: ReportAnswers) -> Iterator[str]:
     parts = (duration(row.seconds), facts["counted"], facts["why"], facts.get("note"))
     summary = " · ".join(filter(None, parts))
     yield f'<p class="dim">{html(summary)}</p>' if summary else ""
-    yield _error(facts)
+    yield _error(facts, told)
     yield from _titled(facts, "output", level="h4")
-    if facts["session"] and (session := answers.ask("session", step=row.id)) is not None:
-        yield "<h4>Conversation</h4>"
-        yield from map(message_html, session["messages"])
+    if (id := facts["session"]) and (session := answers.ask("session", step=id)) is not None:
+        if id not in told:
+            yield f"<h4>Conversation</h4>{''.join(map(message_html, session['messages']))}"
+            told.add(id)
         for numbers, *_ in session["sessions"]:
             if numbers != session["index"]:
-                answers.ask("session", step=row.id, index=numbers)
+                answers.ask("session", step=id, index=numbers)
     if "printed" in facts:
         yield f"<h4>Printed</h4><pre>{html(facts['printed'])}</pre>"
     if "attempts" in facts:
@@ -473,8 +475,13 @@ def _titled(facts: Json, *names: str, level: str) -> Iterator[str]:
             yield f"<{level}>{name.capitalize()}</{level}>{_value(facts[name])}"
 
 
-def _error(facts: Json) -> str:
-    return f'<pre class="error">{html(facts["error"])}</pre>' if "error" in facts else ""
+def _error(facts: Json, told: set[str]) -> str:
+    """The error, unless it is among those ``told`` already, to which it is added."""
+    first = facts.get("error", "").partition("\n")[0]  # without its place: a past call has none
+    if first in told:
+        return '<p class="dim">its error stands above</p>'
+    told |= {first} - {""}
+    return f'<pre class="error">{html(facts["error"])}</pre>' if first else ""
 
 
 def _calls(calls: Sequence[Json]) -> str:

@@ -10,8 +10,9 @@ that ran; any other exception is a bug of this package.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any, Literal
 
 from .characters import hint_in, hint_near
@@ -221,6 +222,9 @@ class StepError(AgfError):
     ended_run: bool = False
     """Whether this error has ended a run. For a tool that started the run, that is a failure like any
     other."""
+    arrived: Mapping[str, str] = MappingProxyType({})
+    """What had arrived of a model's reply when its request failed: its ``thinking``, ``text`` and
+    ``call``, without secrets. The text of a call is ``price(``, then its arguments as JSON."""
     is_unknown_name: bool = False
     """True if the step reads a name that nothing writes. ``on_error`` does not apply to this error:
     the text is wrong, not this element (decision P24)."""

@@ -297,7 +297,9 @@ def test_a_row_has_the_parts_of_the_reply_that_arrives_and_none_of_a_complete_on
     html = progress_html(progress, now=0)
     assert "thinking: hm" in html
     assert "A kilo is seven" in html
-    progress.apply(ev.TokensUsed(AT, 0.0, 1, 1))
+    progress.apply(ev.TokensUsed(AT, 0.0, 1, 1))  # also of a reply that broke off
+    assert row.arriving is not None
+    progress.apply(ev.StepFinished(AT, 0.0))
     assert row.arriving is None
 
 

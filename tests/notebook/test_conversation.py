@@ -13,10 +13,11 @@ from typing import Any
 
 import pytest
 from pydantic_ai.messages import ModelMessage, ModelResponse, ModelResponsePart, TextPart, ToolCallPart
-from pydantic_ai.models.function import AgentInfo, FunctionModel
+from pydantic_ai.models.function import AgentInfo, DeltaThinkingPart, DeltaToolCall, FunctionModel
 
 import agf_magics as agf
 from agf_magics.catalog import Registry
+from agf_magics.flow.progress import events as ev
 from agf_magics.flow.sessions.session import ANSWER_NOW
 from agf_magics.notebook.display.conversation import MOST_SAVED, conversations_html
 from agf_magics.notebook.explorer.calls import CALL_REQUESTS
@@ -25,6 +26,7 @@ from agf_magics.notebook.explorer.requests import requests_of, session_of
 from agf_magics.pictures.pages.run_page import run_html
 from agf_magics.pictures.values import BLOCK
 from agf_magics.settings.settings import current
+from tests.engine.virtual_time import run_virtual
 
 ASKS = """\
 pipeline: prices
@@ -370,3 +372,109 @@ def test_a_session_that_is_cancelled_in_a_tool_is_not_ok(tmp_path: Path) -> None
     found.set()
     for view in (run, agf.runs(run.run_id)):
         assert sessions_of(view)["states"] == ["#0 ok", "#1 cancelled"]
+
+
+# --- replies that break off ---
+
+
+class Server(FunctionModel):
+    """A server with OpenAI's protocol, which marks the end of each reply."""
+
+    system = "server"
+
+
+BROKEN = {
+    "the end mark is missing": "model.unended",
+    "the connection is closed": "model.broken-off",
+    "the time limit is reached": "model.timeout",
+}
+"""The code of the error, by how a reply breaks off."""
+
+
+def broken_run(tmp_path: Path, how: str) -> agf.Run:
+    current.settings = replace(current.settings, journal=str(tmp_path / "runs.sqlite"))
+    registry = Registry()
+
+    @agf.tool(registry=registry)
+    def price(fruit: str) -> str:
+        return "4"
+
+    @agf.tool(registry=registry, secret="key")
+    def unlock(key: str) -> str:
+        return "open"
+
+    async def talk(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[Any]:
+        yield {0: DeltaThinkingPart(content="A fruit?")}
+        yield "They cost **four**"
+        yield {1: DeltaToolCall(name="unlock", json_args='{"key": "hunter2"}', tool_call_id="c1")}
+        yield {2: DeltaToolCall(name="price", json_args='{"fruit": "fi', tool_call_id="c2")}
+        if how == "the connection is closed":
+            raise ConnectionError("closed")
+        if how == "the time limit is reached":
+            await asyncio.sleep(3600)
+
+    registry.choose(Server(stream_function=talk, model_name="m"))
+    steps = ASKS.replace("[price]", "[price, unlock]")
+    limits = agf.Limits(model_timeout=5)
+    return run_virtual(agf.arun(steps, {"fruit": "figs"}, registry=registry, stream=True, raises=False, limits=limits))
+
+
+@pytest.mark.parametrize("how", BROKEN)
+def test_what_arrived_of_a_reply_that_broke_off_is_in_each_view_and_its_error_once(tmp_path: Path, how: str) -> None:
+    run = broken_run(tmp_path, how)
+    past = agf.runs(run.run_id)
+    for view in (run, past):
+        assert view.error is not None
+        assert view.error.code == BROKEN[how]
+        assert view.error.arrived["text"] == "They cost **four**"
+        said = messages_of(view)[-1]
+        assert [said[part] for part in ("who", "end", "thinking", "text", "told")] == [
+            "model", "broke off", "A fruit?", "They cost **four**", True,
+        ]  # fmt: skip
+        assert [call["tool"] for call in said["calls"]] == ["unlock(•••)", 'price({"fruit": "fi …']
+        assert said["more"] == "the reply broke off here, so none of its calls was made"
+        page = agf.report(view, tmp_path / "report.html").read_text().partition("<main")[2].partition("<script")[0]
+        for html in (conversations_html(view), page):
+            for part in ("A fruit?", "<strong>four</strong>", "unlock(", "broke off here", "✗ broke off"):
+                assert html.count(part) == 1, (part, html)
+        assert view.error.diagnostic.message not in conversations_html(view)
+        assert page.count(f"{view.error.diagnostic.message} [") == 1
+        assert "hunter2" not in page
+
+
+def test_the_error_of_an_earlier_attempt_stays_in_the_conversation(tmp_path: Path) -> None:
+    run = broken_run(tmp_path, "the end mark is missing")
+    registry = registry_of(0)
+    agf.tool(registry=registry, secret="key")(unlock)
+    resumed = agf.resume(run.run_id, registry=registry)
+    first, last = [message for message in messages_of(resumed) if message["who"] == "model"][:2]
+    assert (first["end"], "told" in first, "end" in last) == ("broke off", False, False)
+    assert "without its end mark" in first["error"]
+
+
+def unlock(key: str) -> str:
+    return "open"
+
+
+def test_what_had_arrived_when_a_run_was_cancelled_stays_in_its_page(tmp_path: Path) -> None:
+    current.settings = replace(current.settings, journal=str(tmp_path / "runs.sqlite"))
+    registry = Registry()
+
+    async def talk(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[str]:
+        yield "They cost"
+        await asyncio.sleep(3600)
+
+    registry.choose(FunctionModel(stream_function=talk))
+    arrived = threading.Event()
+
+    def listen(event: ev.Event) -> None:
+        if isinstance(event, ev.ModelText):
+            arrived.set()
+
+    steps = '{pipeline: p, steps: [{agent: {prompt: "How much?", output: reply}}]}'
+    run = agf.start(steps, registry=registry, stream=True, on_event=listen)
+    assert arrived.wait(30)
+    run.cancel()
+    run.wait(30)
+    said = messages_of(run)[-1]
+    assert (said["text"], said["end"]) == ("They cost", "broke off")

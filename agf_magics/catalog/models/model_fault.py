@@ -11,7 +11,7 @@ from dataclasses import replace
 from ...text.diagnostics import Diagnostic, StepError
 from ...text.raised import cause_of, context_of
 from ..tools.tool import MASK
-from .messages import Tokens
+from .messages import Delta, Tokens
 
 _SECRET = re.compile(
     r"\b(?:sk|pk|rk|key|gsk|xai)-[\w*.-]{6,}|\bAIza[\w-]{10,}|\bBearer\s+\S+|(?<=//)[^/\s@]+@"
@@ -37,6 +37,8 @@ class ModelFault(StepError):
     used: Tokens | None = None
     """The tokens of an unusable reply, which are paid for all the same; None: there was no
     reply."""
+    parts: tuple[Delta, ...] = ()
+    """The parts of an unusable reply, as a listener gets them."""
 
 
 def fault(
@@ -64,6 +66,7 @@ def mask_keys(failure: ModelFault, keys: Iterable[str]) -> ModelFault:
         return failure
     masked = ModelFault(replace(diagnostic, message=message, hint=hint))
     masked.again, masked.after, masked.used = failure.again, failure.after, failure.used
+    masked.parts = failure.parts
     return masked
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -23,10 +23,10 @@ from ...values.value import Value
 from .answer_schemas import WRAPPED
 from .errors import breaks_off, filter_fault, server_failed
 from .http_answers import Heard
-from .messages import Reply, Request, Tokens, ToolCall
+from .messages import Delta, Reply, Request, Tokens, ToolCall
 from .model_fault import ModelFault
 from .reasoning import split_reasoning
-from .streams import as_text
+from .streams import as_text, begin_call, end_call
 from .tool_names import ToolNames
 
 MOST_TOKENS = 10**12
@@ -125,6 +125,7 @@ def read_reply(response: Response, request: Request, names: ToolNames) -> Reply:
     reasoning, text = response.spoken
     if fault := _not_an_answer(response, text, bool(calls)):
         fault.used = usage
+        fault.parts = tuple(_parts(library_reply, reasoning, text, names))
         raise fault
     reply: Reply = {"text": _unwrap_text(text, request.schema), "calls": calls, "usage": usage}
     # The answer is the call without the name of a tool.
@@ -149,6 +150,22 @@ def read_reply(response: Response, request: Request, names: ToolNames) -> Reply:
         (whole,) = ai.ModelMessagesTypeAdapter.dump_python([library_reply], mode="json")
         reply["kept"] = {name: whole[name] for name in _KEPT if whole.get(name) is not None}
     return reply
+
+
+def _parts(
+    response: ai.ModelResponse, reasoning: str, text: str, names: ToolNames
+) -> Iterator[Delta]:
+    """The parts of a reply, as a listener gets them while they arrive. ``reasoning``: what the text
+    has; ``text``: its rest."""
+    for part in response.parts:
+        if isinstance(part, ai.ThinkingPart):
+            yield Delta("thinking", part.content)
+    yield Delta("thinking", reasoning)
+    yield Delta("text", text)
+    for part in response.parts:
+        if isinstance(part, ai.ToolCallPart):
+            yield from begin_call(names.tool_of(part.tool_name), part.args)
+            yield end_call(part.args)
 
 
 def _with_distinct_ids(response: ai.ModelResponse, request: Request) -> ai.ModelResponse:

@@ -17,6 +17,7 @@ from pydantic_ai.models import Model as LibraryModel
 from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.settings import ModelSettings
 
+from ...flow.sessions.session import read_json
 from .http_answers import AnswerUnended, Heard
 from .messages import Delta
 from .model_fault import caused_by
@@ -104,19 +105,17 @@ class _Parts:
                 return [Delta("thinking", text)]
             case ai.PartStartEvent(index=index, part=ai.ToolCallPart(tool_name=sent, args=args)):
                 tool = self._calls[index] = self._name_of(sent)
-                # The first delta shows the name of the tool, further deltas its arguments.
-                return [
-                    Delta("call", f"{tool or 'answer'}(", ""),
-                    Delta("call", as_text(args), tool),
-                ]
+                return begin_call(tool, args)
             case ai.PartDeltaEvent(delta=ai.TextPartDelta(content_delta=text)):
                 return _deltas(self._text.feed(text or ""))
             case ai.PartDeltaEvent(delta=ai.ThinkingPartDelta(content_delta=text)):
                 return [Delta("thinking", text or "")]
             case ai.PartDeltaEvent(index=index, delta=ai.ToolCallPartDelta(args_delta=args)):
                 return [Delta("call", as_text(args), self._calls.get(index))]
-            case ai.PartEndEvent(index=index) if index in self._calls:
-                return [Delta("call", ")\n", "")]
+            case ai.PartEndEvent(index=index, part=ai.ToolCallPart(args=args)) if (
+                index in self._calls
+            ):
+                return [end_call(args)]
         return []
 
     def end(self) -> list[Delta]:
@@ -126,6 +125,18 @@ class _Parts:
 
 def _deltas(pieces: list[Piece]) -> list[Delta]:
     return [Delta(piece.part, piece.text) for piece in pieces]
+
+
+def begin_call(tool: str, args: Any) -> list[Delta]:
+    """The begin of a call: the name of its tool, then its arguments so far."""
+    return [Delta("call", f"{tool or 'answer'}(", ""), Delta("call", as_text(args), tool)]
+
+
+def end_call(args: Any) -> Delta:
+    """The end of a call; dots if its arguments are not complete: the library also ends a call in which
+    the reply broke off."""
+    _, why = read_json(as_text(args) or "{}")
+    return Delta("call", " …\n" if why else ")\n", "")
 
 
 def as_text(args: Any) -> str:

@@ -198,7 +198,7 @@ class _ModelCall:
 
         seconds = run.budget.limits.model_timeout
         asking = ModelRequest(self.binding.model, self.request, seconds, fail, warn)
-        reply = await ask_model(asking, self._stream if run.stream else None)
+        reply = await ask_model(asking, self._stream, run.stream)
         # Masked before the journal and the session get the reply.
         replace_secrets(reply, self.binding.tools, run.models.placeholders, run.secrets)
         self.replied = True
@@ -223,23 +223,30 @@ class ModelRequest(NamedTuple):
 
 
 async def ask_model(
-    asking: ModelRequest, stream: Callable[[int], ReplyStream] | None = None
+    asking: ModelRequest, stream: Callable[[int], ReplyStream], is_watched: bool
 ) -> Reply:
     """The model's reply. ``stream``: returns the receiver of the arriving reply for the number of
-    the attempt; None: the run is not watched. Raises ModelFault."""
+    the attempt. ``is_watched``: whether the model is asked for a reply that arrives in pieces.
+    Raises ModelFault, which has what arrived in the last attempt."""
     model, request, seconds, fail, warn = asking
     for attempt in itertools.count():
+        listener = stream(attempt + 1)
         try:
             # The limit is for each attempt; the wait before a repetition is not the model's time.
             async with asyncio.timeout(seconds):
-                if stream is None:
-                    return await model.ask(request)
-                with stream(attempt + 1) as listener:
-                    return await model.ask(request, listener.hear)
+                with listener:
+                    try:
+                        return await model.ask(request, listener.hear if is_watched else None)
+                    except ModelFault as error:
+                        # Of a reply that nobody watches, the parts come with its error.
+                        for part in () if is_watched else error.parts:
+                            listener.hear(part)
+                        raise
         except ModelFault as error:
             fault = error
         except TimeoutError:
             fault = timeout_fault(model.name, seconds)
+        fault.arrived = dict(listener.arrived)
         fail(fault)
         # The provider's pause takes precedence over our own.
         wait = float(2**attempt) if fault.after is None else fault.after

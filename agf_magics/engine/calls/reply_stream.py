@@ -1,4 +1,4 @@
-"""Emits the reply of a model as events while it arrives."""
+"""Emits the reply of a model as events while it arrives, and keeps what has arrived of it."""
 
 from __future__ import annotations
 
@@ -12,10 +12,13 @@ from ...flow.step_path import StepPath
 from ..runner import Runner, clock
 from .step_prints import EVERY, split_masked
 
+LONGEST = 20_000
+"""The most characters that are kept of each part of a reply that may break off."""
+
 
 class ReplyStream:
-    """Emits the parts that `hear` gets. Use it as a context around one attempt of a request, on the
-    engine's loop."""
+    """Emits the parts that `hear` gets, if the run is watched. Use it as a context around one attempt
+    of a request, on the engine's loop."""
 
     def __init__(self, run: Runner, path: StepPath, attempt: int, tools: Mapping[str, Any]) -> None:
         """``tools``: the tools that the model was offered, by name."""
@@ -26,6 +29,8 @@ class ReplyStream:
         self._has_secrets = any(isinstance(tool, Tool) and tool.secret for tool in tools.values())
         self._pending: dict[Part, str] = {}
         """The text of each part that is not emitted yet."""
+        self.arrived: dict[str, str] = {}
+        """The beginning of each part, masked; complete once the context has ended."""
         self._timer: asyncio.TimerHandle | None = None
         """The timer of the next event; None: there is nothing to emit."""
         self._masked = False
@@ -67,5 +72,7 @@ class ReplyStream:
     def _emit(self, is_end: bool = False) -> None:
         for part, text in self._pending.copy().items():
             shown, self._pending[part] = split_masked(self._run, text, is_end)
-            if shown:
+            if shown and len(kept := self.arrived.get(part, "")) < LONGEST:
+                self.arrived[part] = (kept + shown)[:LONGEST]
+            if shown and self._run.stream:
                 self._run.emit(ev.ModelText(self._path, clock(), self._attempt, part, shown))

@@ -189,6 +189,8 @@ def _fold_step(progress: Progress, event: ev.Event) -> None:
                 row.turns.fail(path)
         case ev.StepCancelled(path, when):
             row = _end_call(progress, path, when)
+            if path in row.replies:
+                row.replies[path].cancelled = True
             row.cancelled += 1
             _blame(progress, row)
         case ev.StepAbandoned(path, when):
@@ -372,8 +374,6 @@ def count_use(progress: Progress, event: ev.TokensUsed) -> None:
     progress.usage = progress.usage.plus(used)
     for row in filter(None, map(progress.rows.get, _around(key_of(event.at)))):
         row.usage = (row.usage or Usage()).plus(used)
-        if event.at in row.replies:  # the reply is now complete
-            row.replies = {at: reply for at, reply in row.replies.items() if at != event.at}
 
 
 def _around(key: Key) -> Iterator[Key]:
@@ -403,6 +403,8 @@ def _finish(progress: Progress, at: StepPath, when: float, value: Value) -> None
     row.ended = _end_of(progress, row, when)
     row.finished += 1
     row.reports.pop(at, None)
+    if at in row.replies:  # the reply is complete
+        row.replies = {other: reply for other, reply in row.replies.items() if other != at}
     if row.turns is not None:
         row.turns.end(at)
     if not row.many:

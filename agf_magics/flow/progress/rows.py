@@ -58,7 +58,8 @@ class Arriving:
         """The last characters of ``thinking``, ``text`` and ``call``, in the order of their
         arrival."""
         self.ended = False
-        """Whether the request failed, was cancelled or was answered."""
+        """Whether the request failed or was cancelled."""
+        self.cancelled = False
 
     def add(self, part: str, text: str) -> None:
         self.parts[part] = (self.parts.get(part, "") + text)[-self.LONGEST :]

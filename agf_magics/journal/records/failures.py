@@ -43,6 +43,8 @@ def error_json(error: BaseException, secrets: Secrets) -> str:
     # All exceptions of the chain are searched, because a traceback shows them.
     if error.__cause__ is not None and not secrets.raised(error.__cause__):
         stored["cause"] = _cause_json(error.__cause__)
+    if isinstance(error, StepError) and error.arrived:
+        stored["arrived"] = {part: secrets.text(text) for part, text in error.arrived.items()}
     return encode(stored)
 
 
@@ -59,9 +61,11 @@ class _Failure(TypedDict):
 
 
 class _AnyFailure(_Failure, total=False):
-    """A failure that may have a cause: its class, its text and its arguments."""
+    """A failure that may have a cause: its class, its text and its arguments; and, of a model's
+    request, what had arrived."""
 
     cause: tuple[str, str, object]
+    arrived: dict[str, str]
 
 
 _is_failure = checker(_AnyFailure)
@@ -81,6 +85,7 @@ def error_from(text: str, sources: Iterable[Source]) -> StepError:
         error.path = tuple(stored["at"])
         error.where = format_path(error.path)
     error.__cause__ = _cause(*stored["cause"]) if "cause" in stored else None
+    error.arrived = stored.get("arrived", {})
     return error
 
 
@@ -89,6 +94,7 @@ def error_at(text: str, span: Span | None) -> StepError:
     error = error_from(text, ())
     placed = StepError(*(replace(problem, span=span) for problem in error.diagnostics))
     placed.__cause__ = error.__cause__
+    placed.arrived = error.arrived
     return placed
 
 

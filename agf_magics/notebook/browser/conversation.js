@@ -66,10 +66,10 @@ function conversations({ named, element, hint, details, valueElement, errorEleme
 
     message(message, k) {
       const who = ["user", "model"].includes(message.who) ? message.who : "";
-      const facts = [message.who, message.name, message.arriving ? "arriving …" : message.took, message.used].filter(Boolean).join(" · ");
+      const facts = [message.who, message.name, message.arriving ? "arriving …" : message.took, message.used, message.end && `✗ ${message.end}`].filter(Boolean).join(" · ");
       return element("div", { class: `said ${who}` }, element("small", {}, facts),
         message.thinking ? details("thinking", [element("pre", {}, message.thinking)], Boolean(message.arriving)) : "",
-        message.text ? this.text(message, k) : "", message.error ? errorElement(message.error) : "",
+        message.text ? this.text(message, k) : "", message.error && !message.told ? errorElement(message.error) : "",
         (message.calls ?? []).map(call => this.call(call)), message.more ? hint(message.more) : "");
     }
 

@@ -38,6 +38,7 @@ def _conversations(run: AnyRun) -> Iterator[tuple[str, list[Json]]]:
     """The titles of the steps that hold a conversation, each with the messages."""
     requests = requests_of(run)
     seen = set[str]()
+    error = run.secrets.text(run.error.diagnostic.message) if run.error is not None else "\0"
     for row in list(run.progress.rows.values()):
         id = session_of(run, row)
         if not id or id in seen:
@@ -45,13 +46,25 @@ def _conversations(run: AnyRun) -> Iterator[tuple[str, list[Json]]]:
         seen.add(id)
         answer = reply_to({"do": "session", "with": {"step": id}}, requests)
         if answer["ok"] and answer["value"]["messages"]:
-            yield run.secrets.text(line(row.name, 80)), answer["value"]["messages"]
+            messages = answer["value"]["messages"]
+            for message in messages:
+                # The page has the error of the run, but not that of each step.
+                if message.get("told") and error not in message["error"]:
+                    del message["told"]
+            yield run.secrets.text(line(row.name, 80)), messages
 
 
 def message_html(message: Json) -> str:
-    """A message that the model was sent, or a reply with its calls, each with its result."""
+    """A message that the model was sent, or a reply with its calls, each with its result. An error that
+    stands above the conversation is left out."""
     facts = [message[key] for key in ("who", "name", "took", "used") if message.get(key)]
-    parts = [_dim(" · ".join(facts)), _error(message)]
+    if "end" in message:
+        facts.append(f"✗ {message['end']}")
+    parts = [_dim(" · ".join(facts))]
+    if thinking := message.get("thinking"):
+        parts.append(details("thinking", lines_html(html(thinking), BLOCK)))
+    if not message.get("told"):
+        parts.append(_error(message))
     if text := message.get("text"):
         is_reply = message["who"] == "model"  # JupyterLab does not render Markdown inside HTML
         part = markdown_html(text) if is_reply else lines_html(html(text), BLOCK)

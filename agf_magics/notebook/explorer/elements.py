@@ -21,6 +21,7 @@ from ...pictures.call_words import REQUEST
 from ...pictures.pages.wire import ElementRow, SessionRow
 from ...pictures.plain import line, plain
 from ...pictures.row_words import shown_name
+from ...text.diagnostics import AgfError
 from .arguments import calls_or_refuse, flow_of, natural, naturals, row_of
 from .calls import (
     MOST_ERROR,
@@ -165,7 +166,10 @@ def _session(run: AnyRun, arguments: Mapping[str, Any]) -> Json:
     listed = _listed(states)
     inputs = _inputs_of(run, row, calls, sessions, listed)
     requests = [call for call in running_calls(run, row, index) if call.kind == REQUEST]
-    conversation = session_json(calls, row, index, requests[:1])
+    told = ""
+    if isinstance(row.error, AgfError) and row.look != "ok":  # as the panel shows it
+        told = run.secrets.text(row.error.diagnostic.message)
+    conversation = session_json(calls, row, index, requests[:1], told)
     conversation["messages"] += arriving_json(run, row, index)
     return {
         **conversation,

@@ -275,7 +275,8 @@ def _step(run: AnyRun, arguments: Mapping[str, Any]) -> Json:
             facts["calls"] = CALL_REQUESTS["calls"](run, {**calls, "step": row.id})
     if row.printed:
         facts["printed"] = plain(run.secrets.text(row.printed), MOST_PRINTED)
-    if row.arriving is not None:
+    # A conversation has what arrives, and what broke off.
+    if row.arriving is not None and not (facts["session"] and calls_of(run) is not None):
         parts = row.arriving.parts.copy().items()
         facts["arriving"] = [
             [line(part, 20), plain(run.secrets.text(text), MOST_PRINTED)] for part, text in parts

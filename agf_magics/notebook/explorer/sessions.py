@@ -39,10 +39,15 @@ LONGEST_PROMPT = 300
 """The most characters of a system prompt that is not folded."""
 MOST_IN_LINE = 80
 """The most characters of the arguments of a call that stand in one line beside its name."""
+MOST_CALL = 200
+"""The most characters of a call whose arguments have not arrived completely."""
 MOST_TOOL_ERROR = 2_000
 """The most characters of the error of a request or a tool call."""
 OUTCOMES = ("finished", "failed")
 """The records with the outcome of a call. Others tell of its begin, or of a person's answer."""
+
+BROKEN_OFF = "the reply broke off here"
+NOT_MADE = ", so none of its calls was made"
 
 ANSWER = "answer"
 """The word for the call of a reply that is the structured answer: it has no tool."""
@@ -53,16 +58,21 @@ and one more number."""
 
 
 def session_json(
-    calls: RunCalls, row: Row, index: tuple[int, ...] = (), running: Sequence[Record] = ()
+    calls: RunCalls,
+    row: Row,
+    index: tuple[int, ...] = (),
+    running: Sequence[Record] = (),
+    told: str = "",
 ) -> Json:
     """What the model was sent and what it replied, in order, each call of a reply with its result.
-    ``running``: a request that has no reply yet."""
+    ``running``: a request that has no reply yet. ``told``: the error of the step, which stands above
+    the conversation; a request that failed with it is marked ``told``."""
     records = calls.page(row, MOST_RECORDS + 1, index=index, in_flow=True)
-    messages = list(_messages([*records[:MOST_RECORDS], *running]))
+    messages = list(_messages([*records[:MOST_RECORDS], *running], told))
     return {"messages": messages, "more": len(records) > MOST_RECORDS}
 
 
-def _messages(records: list[Record]) -> Iterator[Json]:
+def _messages(records: list[Record], told: str) -> Iterator[Json]:
     """The conversation. A later request repeats the messages before it, so only what is new in it is
     shown."""
     requests = [record for record in records if record.kind == REQUEST]
@@ -79,7 +89,7 @@ def _messages(records: list[Record]) -> Iterator[Json]:
         if request.what == "begun":
             continue
         if request.error is not None:
-            yield _facts(request) | {"error": _error(request)}
+            yield _facts(request) | _failed(request.error, told)
             continue
         reply = request.value_shown
         calls = _calls(reply, _turn(request.at), results)
@@ -88,8 +98,8 @@ def _messages(records: list[Record]) -> Iterator[Json]:
         # Each request has all messages of its session, so it is read only for what no record has.
         if later and (len(later) == 1 or not all("took" in call for call in calls) or not calls):
             new = _since_reply(later[0], first_count)
-        told = (message for message in new if message.get("role") == "tool")
-        for call, message in zip(calls, told, strict=False):
+        sent_results = (message for message in new if message.get("role") == "tool")
+        for call, message in zip(calls, sent_results, strict=False):
             if "took" not in call:
                 text = plain(str(message.get("text") or ""), MOST_TEXT)
                 call["error" if message.get("failed") is True else "text"] = text
@@ -155,6 +165,30 @@ def _reply(reply: object, calls: list[Json]) -> Json:
     return shown | {"used": _used(reply.get("usage"))}
 
 
+def _failed(text: str, told: str) -> Json:
+    """A request that failed: what had arrived of the reply, and the error."""
+    error = error_from(text, ())
+    shown: Json = {"error": plain(str(error), MOST_TOOL_ERROR)}
+    if error.diagnostic.message == told:
+        shown["told"] = True
+    return shown | (broken_off(error.arrived) if error.arrived else {"end": "failed"})
+
+
+def broken_off(arrived: Mapping[str, str]) -> Json:
+    """What had arrived of a reply that broke off."""
+    calls = arrived.get("call", "").split("\n")
+    planned = [
+        {"tool": line(call if call.endswith((")", "…")) else f"{call} …", MOST_CALL)}
+        for call in calls
+        if call
+    ][:MOST_CALLS]
+    shown: Json = {
+        part: plain(arrived[part], MOST_TEXT) for part in ("thinking", "text") if arrived.get(part)
+    }
+    more = f"{BROKEN_OFF}{NOT_MADE if planned else ''}"
+    return shown | {"calls": planned, "end": "broke off", "more": more}
+
+
 def _calls(reply: object, turn: Turn, results: Mapping[Turn, Record]) -> list[Json]:
     """The calls of a reply in its order, each with the result that the journal has. The call of a flow
     has no record of its own."""
@@ -177,19 +211,21 @@ def _thinking(kept: object) -> str:
 
 
 def arriving_json(run: AnyRun, row: Row, index: tuple[int, ...]) -> list[Json]:
-    """The replies that a session is receiving now. ``index``: only of the session with these numbers."""
+    """The replies that a session is receiving now, and those that broke off when the run was cancelled,
+    of which the journal has nothing. ``index``: only of the session with these numbers."""
     shown = []
     for inner in list(run.progress.rows.values()):
         replies = inner.replies.values() if is_within(inner.key, row.key) else ()
         for reply in replies:
             numbers = tuple(part for part in reply.at if isinstance(part, int))
-            if reply.ended or numbers[: len(index)] != index:
+            if numbers[: len(index)] != index or reply.ended > reply.cancelled:
                 continue
-            parts = {
-                name: plain(run.secrets.text(text), MOST_TEXT)
-                for name, text in reply.parts.copy().items()
-            }
-            calls = [{"tool": line(parts["call"], 200)}] if "call" in parts else []
+            arrived = {name: run.secrets.text(text) for name, text in reply.parts.copy().items()}
+            if reply.ended:
+                shown.append({"who": "model", **broken_off(arrived)})
+                continue
+            parts = {name: plain(text, MOST_TEXT) for name, text in arrived.items()}
+            calls = [{"tool": line(parts["call"], MOST_CALL)}] if "call" in parts else []
             shown.append({**parts, "who": "model", "arriving": True, "calls": calls})
     return shown
 
