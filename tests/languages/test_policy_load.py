@@ -126,6 +126,14 @@ def test_a_loop_says_how_a_value_is_carried_to_the_next_round() -> None:
     assert "fold" in problem.hint
 
 
+@pytest.mark.parametrize("value", ["null", "[1, 2]"])
+def test_a_value_that_no_matcher_tests_has_its_hint(value: str) -> None:
+    route = f"{{agent: a, when: {{args_match: {{parent.input.n: {value}}}}}}}"
+    (problem,) = load("policy", document(f"{{id: agf.conditional, config: {{routes: [{route}]}}}}"))[1]
+    assert (problem.code, problem.span and problem.span.text) == ("policy.schema", value)
+    assert problem.hint == "for one of several values: {in: [...]}; a matcher cannot test null"
+
+
 # --- missing servers and agents ---
 
 

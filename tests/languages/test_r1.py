@@ -362,6 +362,7 @@ def test_nested_loops_have_a_bound() -> None:
 
 def test_values_that_a_lambda_builds_are_counted() -> None:
     assert wrong("map(xs, x -> ctx.s + x)", xs=["a"] * 1_000, s="x" * (MOST_WORK // 500))[0] == "r1.too-large"
+    assert wrong("map(xs, x -> text(ctx.s))", xs=[1] * 1_000, s="x" * (MOST_WORK // 500)) == ("r1.too-large", "text")
     assert wrong("map(xs, x -> sum(xs) + x)", xs=[1] * 10_000) == ("r1.too-large", "sum")
     assert wrong("map(xs, x -> join(words, s))", xs=[1] * 1_000, words=["a"] * 1_000, s="x" * 1_000) == (
         "r1.too-large", "join",
