@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 
 from ..text.length import can_write
-from ..text.visible import visible_json
+from ..text.visible import visible, visible_json
 from ..values.opaque import describe_array, describe_scalar
 from ..values.value import Value, type_name
 from .progress.question import Question
@@ -33,6 +33,18 @@ MOST_NAMED = 50
 _WORD = re.compile(r"[\w.@+•-]{1,40}", re.ASCII)
 """A word that is shown as it is. All other texts are shown as JSON, so that their end is
 visible."""
+
+
+def other_answers(question: Question) -> str:
+    """What a person may type in place of yes and no, as ``{amount: …} as arguments or {_output: …} as
+    result``; empty if nothing."""
+    if not question.approval or not question.result:
+        return ""
+    argument = next(iter(question.arguments or ()), "")
+    shapes = {"arguments": argument, "result": question.result}
+    return " or ".join(
+        f"{{{visible(name[:SHORTEST])}: …}} as {role}" for role, name in shapes.items() if name
+    )
 
 
 def value_line(value: Value, longest: int | None = None) -> str:

@@ -126,7 +126,7 @@ def test_the_question_lists_the_possible_replacements_of_a_call(capsys: pytest.C
         return "{amount: 3}"
 
     assert ask_at_prompt(PAY, read=read) == {"amount": 3}
-    assert prompts == ["yes, no, {amount: …} or {_output: …}: "]
+    assert prompts == ["yes, no, {amount: …} as arguments or {_output: …} as result: "]
 
 
 # --- in a cell ---

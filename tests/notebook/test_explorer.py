@@ -210,6 +210,10 @@ def test_the_page_asks_while_the_cell_waits(page_kernel: Kernel) -> None:
     page.send("step", subshell, step="steps[0]")
     reply = cell_reply(cell, page)
     assert reply["value"]["output"] == {"kind": "text", "text": "first"}
+    is_busy = False  # what answers a message says that the kernel is idle
+    while not is_busy:
+        message = page_kernel.next()
+        is_busy = message["parent_header"]["msg_id"] == cell.id and message["content"] == {"execution_state": "busy"}
     page.send("cancel", subshell)
     cell.end()
     assert cell.reply["ename"] == "RunCancelled"

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable
-from itertools import islice
 
 from ...engine.calls.answers import parse_answer
 from ...engine.host.host import NoUser
 from ...flow.progress.question import Question
-from ...flow.question_text import long_arguments
+from ...flow.question_text import long_arguments, other_answers
 from ...pictures.plain import line, plain
 from ...values.value import Value
 
@@ -55,10 +54,8 @@ def format_question(question: Question) -> str:
 
 
 def _prompt(question: Question) -> str:
-    if question.approval and question.result:
-        # A changed call: ``{amount: …}``, ``{_output: …}``.
-        names = [*islice(question.arguments or (), 1), question.result]
-        return f"yes, no, {' or '.join(f'{{{line(name, 40)}: …}}' for name in names)}: "
+    if others := other_answers(question):
+        return f"yes, no, {others}: "
     if question.approval:
         return "yes or no: "
     return f"1 to {len(question.choices)}: " if question.choices else "your answer: "

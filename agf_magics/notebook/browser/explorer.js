@@ -276,7 +276,7 @@ class Explorer {
       return [input, button(name, () => give({ text: input.value }))];
     };
     if (approval) return [...choices.map(choice => button(choice, () => give({ text: choice }))),
-      change ? field("Instead", change) : ""].flat();
+      change ? field("Use instead", change) : ""].flat();
     if (!choices.length) return field("Answer");
     if (choices.length <= BUTTONS) return choices.map((choice, k) => button(choice, () => give({ choice: k })));
     const list = element("select", { "aria-label": text }, choices.map((choice, k) => element("option", { value: k }, choice)));

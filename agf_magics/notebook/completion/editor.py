@@ -17,6 +17,7 @@ from ...editor.word_help import MOST_TOOLTIP, describe
 from ...pictures.plain import plain
 from ...text.giving_up import giving_up
 from ..explorer.run_channel import open_again
+from ..output.front_end import page
 from ..output.receiving import receive_while_busy
 
 TARGET = "agf-magics.problems"
@@ -68,6 +69,7 @@ def _answerer(
                 with giving_up(__name__, "the editor's question has no answer", DEBUG):
                     told = reply(data[asked], data)
                 send({"id": data.get("id"), **told})
-                return
+                break
+        page.note_answer()
 
     return answer

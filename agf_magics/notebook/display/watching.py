@@ -18,6 +18,7 @@ from ...lifecycle.launch.driving import wait_for
 from ...lifecycle.runs.run import Run, state_of
 from ...text.giving_up import giving_up
 from ..output.output import accompany
+from ..output.receiving import tell_busy
 from .view import View
 
 Start = Callable[[Callable[[Run], None]], Run]
@@ -38,6 +39,7 @@ def watch(start: Start, view: View, hz: float) -> Run:
                 with suppress(Empty):
                     return over.get(timeout=1 / hz)
                 _tick(view, run)
+                tell_busy()
 
         if IN_BROWSER:
             job = state_of(run).job

@@ -186,6 +186,12 @@ class Model(anywidget.AnyWidget):
         if not isinstance(message, dict):
             return
         page.report()
+        try:
+            self._answer(message)
+        finally:
+            page.note_answer()
+
+    def _answer(self, message: dict[str, Any]) -> None:
         if message.get("do") == "runs":
             self.send({"type": "runs", "runs": self.starts()})
         elif (explored := self._explored.get(str(message.get("mark")))) is not None:

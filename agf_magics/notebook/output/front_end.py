@@ -45,6 +45,14 @@ class Page:
         self._is_awaited = False
         return self.hears_while_busy
 
+    answered_at: float | None = None
+    """When a message was answered last, after which the kernel says that it is idle; None: since then it
+    has said that it is busy."""
+
+    def note_answer(self) -> None:
+        """Note that a message of a page has been answered."""
+        self.answered_at = time.monotonic()
+
     def report(self) -> None:
         """Note a message of a view, on the thread that received it."""
         self.has_reported = True

@@ -3,16 +3,24 @@
 A subshell is a further thread of a kernel that handles messages. If the front end names no subshell, as
 VS Code does not, the kernel makes one. A kernel without subshells takes the messages from its queue: see
 `message_queue`.
+
+After each message the kernel says that it is idle, also while a cell runs on its main thread, and a front
+end shows the last status. So the cell that waits says again that the kernel is busy.
 """
 
 from __future__ import annotations
 
+import time
 from logging import DEBUG
 from typing import Any
 
 from IPython import get_ipython
 
 from ...text.giving_up import giving_up
+from .front_end import page
+
+SAID = 0.2
+"""Seconds after an answer in which the kernel says that it is idle."""
 
 
 def receive_while_busy(channel: Any) -> None:
@@ -52,3 +60,16 @@ def _own(kernel: Any) -> str | None:
             setattr(kernel, _OWN, subshell)
         return subshell
     return None
+
+
+def tell_busy() -> None:
+    """Say that the kernel is busy, if an answer has made it say otherwise. Called while a cell waits, and
+    never after its end. A kernel without subshells says it with each answer (`message_queue`)."""
+    answered = page.answered_at
+    if answered is None or time.monotonic() - answered < SAID:
+        return
+    page.answered_at = None
+    kernel: Any = getattr(get_ipython(), "kernel", None)
+    if "kernel subshells" in getattr(kernel, "kernel_info", {}).get("supported_features", ()):
+        with giving_up(__name__, "the kernel is shown as idle while a cell runs", DEBUG):
+            kernel._publish_status("busy", "shell")

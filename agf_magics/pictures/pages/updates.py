@@ -13,7 +13,7 @@ from typing import Any
 from ...flow.progress.progress import Progress
 from ...flow.progress.question import Question
 from ...flow.progress.rows import Key, Row
-from ...flow.question_text import long_arguments, question_digest
+from ...flow.question_text import long_arguments, other_answers, question_digest
 from ...flow.session_tools import drawn_tools, tool_id
 from ...flow.steps import Invoke
 from .. import row_words, theme
@@ -319,9 +319,8 @@ def _shares(row: Row, corner: Corner) -> tuple[float | None, float | None]:
 
 
 def _question(question: Question, step: str) -> dict[str, Any]:
-    """An open question: its choices, and examples of a changed call if the answer may be one. ``step``:
-    the words for the step that asks."""
-    changed = [next(iter(question.arguments or ()), ""), question.result] if question.result else []
+    """An open question: its choices, and what else the answer may be. ``step``: the words for the step
+    that asks."""
     choices = ["yes", "no"]
     if not question.approval:
         choices = [line(choice, 100) for choice in question.choices[:MOST_CHOICES]]
@@ -334,7 +333,7 @@ def _question(question: Question, step: str) -> dict[str, Any]:
         "choices": choices,
         "approval": question.approval,
         "more": len(question.choices) > MOST_CHOICES,
-        "change": " or ".join(f"{{{line(name, 40)}: …}}" for name in changed if name),
+        "change": other_answers(question),
     }
 
 
