@@ -286,6 +286,9 @@ def test_no_form_of_a_question_stops_the_call(
     assert "Traceback" not in caplog.text
 
 
+TITLED = {"oneOf": [{"const": "#f00", "title": "Red"}, {"const": "#00f", "title": "Blue"}]}
+
+
 @pytest.mark.parametrize(
     ("fields", "choices", "answer", "sent"),
     [
@@ -301,6 +304,18 @@ def test_no_form_of_a_question_stops_the_call(
             {"a": "c98"},
         ),
         ({"a": {"enum": [f"c{n}" for n in range(100)]}}, (), "{a: c99}", {"a": "c99"}),
+        # Titles are read, and their values are sent.
+        ({"a": TITLED}, ("Red", "Blue", "decline"), "Blue", {"a": "#00f"}),
+        (
+            {"a": {"enum": ["#f00", "#00f"], "enumNames": ["Red", "Blue"]}},
+            ("Red", "Blue", "decline"),
+            "Red",
+            {"a": "#f00"},
+        ),
+        ({"a": {"enum": ["#f00", "#00f"], "enumNames": ["Red"]}}, ("#f00", "#00f", "decline"), "#00f", {"a": "#00f"}),
+        ({"a": {"oneOf": [{"const": "r", "title": "Red"}, {"const": "s", "title": "Red"}]}}, (), "{a: s}", {"a": "s"}),
+        ({"a": {"oneOf": [{"const": "r"}, {"const": "s", "title": "S"}]}}, ("r", "S", "decline"), "r", {"a": "r"}),
+        ({"a": {"type": "array", "items": TITLED}}, (), "{a: ['#00f']}", {"a": ["#00f"]}),
         # A form that is too large to show is declined: nobody is asked.
         ({f"f{number}": {"type": "string"} for number in range(21)}, None, "{f0: b}", None),
     ],
@@ -326,6 +341,32 @@ def test_each_value_that_a_form_allows_can_be_sent(
     assert ('"action":"accept"' in output) is (sent is not None)
     assert ('"action":"decline"' in output) is (sent is None)
     assert sent is None or f'"content":{json.dumps(sent, separators=(",", ":"))}' in output
+
+
+@pytest.mark.parametrize(
+    ("field", "kind"),
+    [
+        ({"type": "string", **TITLED}, "#f00 for Red or #00f for Blue"),
+        ({"enum": ["a", "b"]}, "a or b"),
+        ({"type": "array", "items": {"anyOf": TITLED["oneOf"]}}, "a list of #f00 for Red or #00f for Blue"),
+        ({"type": "array", "items": {"type": "string", "enum": ["a", "b"]}}, "a list of a or b"),
+        ({"type": "array", "items": {"type": "string"}}, "a list of string"),
+        ({"anyOf": [{"type": "string"}, {"type": "null"}]}, "any"),
+    ],
+)
+def test_a_form_names_the_values_of_a_field(field: dict[str, Any], kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    form = {"type": "object", "properties": {"n": {"type": "integer"}, "a": field}}
+    monkeypatch.setenv("FORM_OF_TESTS", json.dumps(form))
+    connect("form", env={"FORM": "$FORM_OF_TESTS"})
+    texts: list[str] = []
+
+    def ask(question: agf.Question) -> str:
+        texts.append(question.text)
+        return "decline"
+
+    with contextlib.suppress(StepError):  # the SDK itself refuses some forms
+        call("bad__go", ask=ask)
+    assert f"a ({kind}, optional): " in texts[0]
 
 
 @pytest.mark.parametrize(

@@ -82,6 +82,7 @@ NOT_HELD: dict[str, tuple[list[Any], list[int]]] = {
     "complex numbers": ([np.array([1j])], [0]),
     "a date beside a time": ([NOON, "a", DAY], [0, 2]),
     "a date beside a time in a mapping": ([{"a": NOON}, {"a": DAY}], [0, 1]),
+    "a number of 5,001 digits": ([1, 10**5_000, [-(10**5_000)]], [1, 2]),
     "half a character": (["a", HALF], [1]),
     "half a character among texts and numbers": ([1, "a", [HALF], {HALF: 1}], [2, 3]),
 }

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
+from ...catalog import MASK
 from ...text.diagnostics import DefinitionError, Diagnostic
 from ...text.replaced_file import replaced_file
 from ...values.json_text import write_json
@@ -53,6 +54,45 @@ class CellsOfRun(Protocol):
         ...
 
     def all_columns(self) -> list[str]: ...
+
+
+class MaskedCells:
+    """The cells of a run over a table for a file, with masks in place of the run's secrets."""
+
+    def __init__(self, table: CellsOfRun, shown: Callable[[Value], Value]) -> None:
+        """``shown``: returns a value with masks in place of its secrets."""
+        self._table = table
+        self._shown = shown
+        self._has_masked = False
+
+    @property
+    def note(self) -> str:
+        """The note that secrets were masked; empty if there were none."""
+        return f"secrets are {MASK} in the file" if self._has_masked else ""
+
+    def number_of(self, place: int) -> int:
+        return self._table.number_of(place)
+
+    def all_columns(self) -> list[str]:
+        return self._table.all_columns()
+
+    def named_cells(self) -> Iterator[tuple[int, Cells]]:
+        return ((number, self._masked(cells)) for number, cells in self._table.named_cells())
+
+    def everything(self) -> tuple[list[str], list[Cells]]:
+        columns, rows = self._table.everything()
+        return columns, [self._masked(cells) for cells in rows]
+
+    def _masked(self, cells: Cells) -> Cells:
+        return {name: self._cell(value) for name, value in cells.items()}
+
+    def _cell(self, value: Value) -> Value:
+        if isinstance(value, Unstored):
+            return value
+        shown = self._shown(value)
+        # A container is copied even if it has no secret.
+        self._has_masked |= shown is not value and (type(shown) is str or MASK in repr(shown))
+        return shown
 
 
 Places = list[tuple[int, str, str]]

@@ -38,7 +38,7 @@ from ...values.value import Value
 from ..input.fields import fields_of
 from ..run_internals import definition_of, ended_rows, input_of, place_in_journal
 from .evaluation_report import evaluation_report
-from .saving import WRITERS, arrow_table
+from .saving import WRITERS, MaskedCells, arrow_table
 from .score_table import Scores
 from .table_display import displayed_html, displayed_text
 from .table_row import (
@@ -306,7 +306,7 @@ class RowTable:
     def save(self, path: str | Path) -> Path:
         """Write the table to the file ``path`` (required), which ends in ``.csv``, ``.jsonl`` or
         ``.parquet``, and return the path. Raises DefinitionError if it cannot be written, or cannot
-        hold a value. Warns about texts that are written otherwise."""
+        hold a value. Warns about texts that are written otherwise, as secrets are: ``•••``."""
         target, note = self._save(Path(path))
         if note:
             warnings.warn(note, stacklevel=2)
@@ -323,7 +323,9 @@ class RowTable:
         rows, _ = self.terms.parts_of_input(fields_of(input_of(self.run)))
         if isinstance(rows, FileRows):
             refuse_same_file(target, rows.path)
-        return target, WRITERS[target.suffix.lower()](self, target)
+        masked = MaskedCells(self, self.run.secrets.shown)
+        note = WRITERS[target.suffix.lower()](masked, target)
+        return target, "; ".join(filter(None, (note, masked.note)))
 
     def named_cells(self) -> Iterator[tuple[int, Cells]]:
         """The number and the cells of each row, in order."""

@@ -148,14 +148,31 @@ def _choices(fields: Mapping[str, Any], masked: Masked) -> dict[str, Value]:
     (field,) = fields.values()
     if field.get("type") == "boolean":
         return {"yes": True, "no": False}
-    values = field.get("enum", ())
-    if not all(isinstance(value, str) for value in values):
+    options = _options(field)
+    if not all(isinstance(value, str) for value in options):
         return {}
-    choices = {clean(value, 200, masked): value for value in values}
+    choices = {clean(title or value, 200, masked): value for value, title in options.items()}
     # A value that reads like another one or declines the question could not be chosen, and a question
     # has room for so many choices. Then the value is written into the form.
-    is_clear = len(choices) == len(set(values)) and DECLINING_WORD not in choices
+    is_clear = len(choices) == len(options) and DECLINING_WORD not in choices
     return choices if is_clear and len(choices) < MOST_CHOICES else {}
+
+
+def _options(field: Mapping[str, Any]) -> dict[Any, str]:
+    """The values of which a field has one, each with the title that a person reads; empty if the
+    schema does not list them. The protocol has two forms of titles: ``oneOf`` with a ``const`` each,
+    and before, ``enumNames`` beside ``enum``."""
+    values = field.get("enum", ())
+    titles = field.get("enumNames")
+    if not isinstance(titles, list) or len(titles) != len(values):
+        titles = [""] * len(values)
+    listed = field.get("oneOf") or field.get("anyOf") or ()
+    if not values and all(isinstance(each, Mapping) and "const" in each for each in listed):
+        values = [each["const"] for each in listed]
+        titles = [each.get("title") or "" for each in listed]
+    if not all(isinstance(value, str | int | float | bool | None) for value in values):
+        return {}
+    return dict(zip(values, map(str, titles), strict=True))
 
 
 def _form(fields: Mapping[str, Any], required: Any, masked: Masked) -> str:
@@ -163,7 +180,7 @@ def _form(fields: Mapping[str, Any], required: Any, masked: Masked) -> str:
     lines = []
     for name, field in fields.items():
         about = clean(str(field.get("description") or field.get("title") or ""), 200, masked)
-        kind = " or ".join(map(str, field.get("enum", ()))) or str(field.get("type", "any"))
+        kind = _kind(field)
         default = (
             f", default {clean(repr(field['default']), 100, masked)}" if "default" in field else ""
         )
@@ -172,6 +189,20 @@ def _form(fields: Mapping[str, Any], required: Any, masked: Masked) -> str:
         lines.append(f"{clean(name, 80, masked)} ({kind}{default}{optional}): {about}")
     how = f"answer as {{{next(iter(fields), 'name')}: …}}, or {DECLINING_WORD}"
     return "\n".join([*lines, how])
+
+
+def _kind(field: Mapping[str, Any]) -> str:
+    """The values that a person may write into a field: those that the schema lists, else its type."""
+    options = _options(field)
+    if options:
+        named = (
+            f"{value} for {title}" if title else str(value) for value, title in options.items()
+        )
+        return " or ".join(named)
+    items = field.get("items")
+    if field.get("type") == "array" and isinstance(items, Mapping):
+        return f"a list of {_kind(items)}"
+    return str(field.get("type", "any"))
 
 
 def _content(answer: str, fields: Mapping[str, Any]) -> dict[str, Any] | None:

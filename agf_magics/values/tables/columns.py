@@ -241,7 +241,16 @@ def _is_json(value: Value) -> bool:
     kind = type(value)
     if kind is list:
         return all(map(_is_json, value))
+    if kind is int:
+        return _is_written(value)
     return kind in ATOMS or (kind is dict and all(map(_is_json, value.values())))
+
+
+def _is_written(number: int) -> bool:
+    """Whether Python writes a number in decimal digits: it refuses one of more than 4,300."""
+    with suppress(ValueError):
+        return bool(number.bit_length() < 2_000 or str(number))
+    return False
 
 
 def is_utf8(value: Value) -> bool:

@@ -83,6 +83,9 @@ def test_a_secret_is_nowhere_in_clear_and_the_rest_of_a_row_is(
     past = find_past_run(run.run_id)
     past.export("run.json")
     agf.record(run, "run.jsonl")
+    for saved in ("saved.csv", "saved.jsonl", "saved.parquet") if flow != "graph" else ():
+        note = f"{saved}; secrets are ••• in the file" if given != "for all rows" else saved
+        assert run.table.save_noted(saved) == note
     everything = _written(folder)
     assert [secret for secret in (FIRST, SECOND) if secret.encode() in everything] == []
     shown = list(past.table.shown_at([0, 1]))
