@@ -86,6 +86,11 @@ REFUSED: dict[str, tuple[str, dict[str, Any], str]] = {
     "columns of polars": (UPPER, {"t": pl.DataFrame(PAIR)}, CASE),
     "columns of Arrow": (UPPER, {"t": pa.table(PAIR)}, CASE),
     "numbers that would be texts": ("select max(v) from t", {"t": [{"v": 10**17 + 1}, {"v": 2.5}]}, NUMBERS),
+    "the same, in the second column": (
+        "select 1 from t",
+        {"t": [{"w": 1, "v": 10**17 + 1}, {"w": 2, "v": 2.5}]},
+        NUMBERS,
+    ),
     "booleans beside numbers": ("select max(v) from t", {"t": [{"v": True}, {"v": 10}, {"v": 9}]}, NUMBERS),
     "booleans beside numbers, of pandas": (V, {"t": pd.DataFrame({"v": [True, 10]}, dtype=object)}, NUMBERS),
     "a number beyond 64 bits": (V, {"t": pd.DataFrame({"v": [2**70, 1]}, dtype=object)}, NUMBERS),

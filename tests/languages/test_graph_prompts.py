@@ -326,6 +326,12 @@ def test_formats_of_exports(how: str, value: Any, written: str, tmp_path: Path) 
     assert path.read_text(encoding="utf-8") == written
 
 
+def test_an_export_without_a_value_has_no_file_and_the_next_one_has_its_own(tmp_path: Path) -> None:
+    text = graph_of("{type: passthrough, output: {n: 1}}", "exports: {s: {}, r: {}}\n", "r: any, s: any, n: any")
+    run = agf.run(agf.load(text, "graph", registry=agf.Registry()), {"r": 7, "s": None}, registry=agf.Registry())
+    assert [path.name for path in agf.export(run, tmp_path / "new")] == ["r.json"]
+
+
 @pytest.mark.parametrize(
     ("exports", "caret", "hint"),
     [

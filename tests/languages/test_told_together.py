@@ -529,6 +529,14 @@ ENTRIES: dict[str, tuple[str, str, list[Found]]] = {
         pipeline("transform: {value: '1', output: run-2-total}", "transform: {value: run-2-total}"),
         [("pipeline.store-name", "run-2-total")],
     ),
+    "steps with cases": (
+        "pipeline",
+        pipeline(
+            "match: {on: kind, cases: {a: {pipeline: q}}}",
+            "match: {on: \"'a'\", cases: {a: {pipeline: q}, b: {pipeline: q}}}",
+        ),
+        [("flow.label", "b")],
+    ),
     "arguments that look like calls": (
         "plan",
         plan("{_tool: use, x: 1, y: {_tool: use}, z: {_tool: use}}"),
@@ -571,6 +579,11 @@ ENTRIES: dict[str, tuple[str, str, list[Found]]] = {
             ("flow.unknown-agent", "nobody"),
             ("policy.unknown-alias", "zebra"),
         ],
+    ),
+    "fields of an agent that takes a prompt": (
+        "policy",
+        policy("{agent: bot, input_mapping: {a: parent.input.x, promtp: parent.input.y}}"),
+        [("flow.unknown-field-given", "bot"), ("flow.unknown-field-given", "promtp")],
     ),
     "paths of a mapping": (
         "policy",

@@ -144,6 +144,10 @@ def test_a_teacher_gives_lessons_in_a_file(shell: Shell) -> None:
     ("text", "messages"),
     [
         ("- a\n", ["lessons.yaml must be a mapping of lessons"]),
+        (
+            "- a\n---\nb: c\n",
+            ["lessons.yaml must be a mapping of lessons", "lesson 'b' must be a mapping, got text 'c'"],
+        ),
         ("a: b\n", ["lesson 'a' must be a mapping, got text 'b'"]),
         ("a: {task: 7, gives: 1, use: []}\n", ["'task' must be a text, got the number 7", "a lesson has no key 'use'"]),
         ("a: {}\n", ["lesson 'a' has no 'task'", "lesson 'a' has no 'gives'"]),

@@ -41,6 +41,12 @@ def test_a_pattern_that_is_not_supported_is_refused_at_its_part(pattern: str, pa
     assert pattern[raised.value.start : raised.value.end] == (pattern if part is None else part)
 
 
+def test_the_reason_why_a_pattern_is_refused_stands_in_the_error_alone(capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(BadPattern):
+        searcher("(?=quiet)")
+    assert capfd.readouterr() == ("", "")
+
+
 def test_every_pattern_of_a_schema_is_checked_and_no_data_is() -> None:
     bad = {"pattern": "("}
     schema: dict[str, Any] = {

@@ -156,6 +156,12 @@ def test_a_truth_equals_its_number() -> None:
     assert not equal("1", 1)
 
 
+def test_a_part_that_stands_twice_hides_no_difference() -> None:
+    shared, other = [1], [1]
+    assert equal([2, shared, shared], [2, other, other])
+    assert not equal([2, shared, shared], [3, other, other])
+
+
 def test_what_is_opaque_equals_itself_alone() -> None:
     table = pd.DataFrame({"a": [1]})
     assert equal({"t": [table]}, {"t": [table]})
@@ -236,6 +242,8 @@ def test_a_value_that_came_into_memory_with_another_one_is_not_read() -> None:
     assert unread.known is unread
     found[0] = table = object()
     assert unread.known is table
+    assert equal([1, unread], [1, table])
+    assert not equal([1, unread], [2, table])
     assert unread.value is table
 
 
