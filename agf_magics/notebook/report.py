@@ -29,14 +29,14 @@ from ..lifecycle.runs.run import Run
 from ..lifecycle.scoring.table_comparison import TableComparison
 from ..lifecycle.table_runs.table import LABEL
 from ..pictures import theme as look
-from ..pictures.amounts import counted, duration
+from ..pictures.amounts import counted
 from ..pictures.diagram import Diagram
 from ..pictures.layout.graphviz import NoPicture
 from ..pictures.pages.parts import chip, header_html, shown_status
 from ..pictures.pages.updates import Updates, describe_tree
 from ..pictures.pages.wire import ColumnRow, DroppedRow, StepRow, TableRow
 from ..pictures.plain import html, line, plain
-from ..pictures.row_words import does, listed, shown_name
+from ..pictures.row_words import does, listed, shown_name, took
 from ..pictures.text_tables import table_html
 from ..pictures.values import shown_html
 from ..text.diagnostics import AgfError
@@ -437,7 +437,7 @@ def _step(row: Row, answers: ReportAnswers, told: set[str]) -> Iterator[str]:
     if facts is None:
         yield "<p>left out</p>"
         return
-    parts = (duration(row.seconds), facts["counted"], facts["why"], facts.get("note"))
+    parts = (took(row), facts["counted"], facts["why"], facts.get("note"))
     summary = " · ".join(filter(None, parts))
     yield f'<p class="dim">{html(summary)}</p>' if summary else ""
     yield _error(facts, told)

@@ -379,6 +379,14 @@ def _left(row: Row) -> str:
     return f", {row.left:,} left running" if row.left and row.state != "left" else ""
 
 
+def took(row: Row, now: float | None = None) -> str:
+    """The time of a step; empty if it was not made here. ``now``: until when a running step has run;
+    default None: only a step that has ended has a time."""
+    if row.is_reused:
+        return ""
+    return duration(row.seconds if now is None else row.seconds_until(now))
+
+
 def _earlier(row: Row) -> str:
     """How many results were reused instead of calling again."""
     if row.old:

@@ -170,6 +170,38 @@ def test_a_parameter_with_an_alias_has_both_names(registry: Registry) -> None:
         only(registry).check({"size": 2})
 
 
+@pytest.mark.parametrize(
+    "annotation",
+    [
+        Annotated[int, Field(default=7)],
+        Annotated[int, Field(default_factory=lambda: 7)],
+        "Annotated[int, Field(default=7)]",
+        Annotated[Annotated[int, Field(default=7)], "a note"],
+    ],
+)
+def test_a_default_in_an_annotation_makes_an_argument_optional(registry: Registry, annotation: Any) -> None:
+    def f(a: int, x=0) -> list[int]:
+        return [a, x]
+
+    f.__annotations__["x"] = annotation
+    f.__defaults__ = None
+    tool(f, registry=registry)
+    text = "{pipeline: p, steps: [{tool: {name: f, args: {ARGS}}}]}"
+    assert agf.run(text.replace("ARGS", "a: 1"), registry=registry).output == [1, 7]
+    assert agf.run(text.replace("ARGS", "a: 1, x: 2"), registry=registry).output == [1, 2]
+    with pytest.raises(agf.DefinitionError, match="needs 'a'"):
+        agf.run(text.replace("ARGS", ""), registry=registry)
+
+
+def test_a_field_without_a_default_is_required(registry: Registry) -> None:
+    def f(x: Annotated[int, Field(gt=0)]) -> int:
+        return x
+
+    tool(f, registry=registry)
+    with pytest.raises(agf.DefinitionError, match="needs 'x'"):
+        agf.run("{pipeline: p, steps: [{tool: {name: f}}]}", registry=registry)
+
+
 def test_the_words_for_what_is_taken(registry: Registry) -> None:
     def f(a: Literal["x", 1], b: Literal[2], c: Callable[[], int], d: Tree, e: int | str | None, **more): ...
 

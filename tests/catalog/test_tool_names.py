@@ -12,6 +12,7 @@ LONG = "a" * 64
 SENT: dict[str, list[tuple[str, str]]] = {
     "a name that all providers accept": [("price_of-2", "price_of-2")],
     "other letters": [("shop.price of", "shop_price_of"), ("größe", "gr__e")],
+    "no letter that providers accept": [("获取", "tool"), ("删除", "tool_2"), ("получить", "tool_3"), ("__", "__")],
     "two that become one": [("a.b", "a_b"), ("a_b", "a_b_2"), ("a b", "a_b_3")],
     "more than 64 letters": [(LONG + "b", LONG), (LONG + "c", LONG[:60] + "_2")],
 }
@@ -50,3 +51,12 @@ def test_a_call_without_a_name_is_nameless(sent: str | None) -> None:
 def test_a_tool_of_the_history_that_is_not_offered(tool: str, sent: str) -> None:
     assert names_of("price").of(tool) == sent
     assert names_of("price").tool_of("other") == "other"
+
+
+@pytest.mark.parametrize(
+    ("tool", "told"),
+    [("price", "Buys."), ("shop.price", "Buys."), ("获取", "获取: Buys."), ("größe", "größe: Buys.")],
+)
+def test_a_description_has_the_name_whose_letters_are_not_sent(tool: str, told: str) -> None:
+    assert names_of(tool).described(tool, "Buys.") == told
+    assert names_of(tool).described(tool, "") in ("", tool)

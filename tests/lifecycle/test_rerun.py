@@ -12,6 +12,7 @@ import pytest
 import agf_magics as agf
 from agf_magics.catalog import Registry
 from agf_magics.lifecycle.past.past_runs import delete
+from agf_magics.pictures.row_words import took
 from tests.engine.kept import journal_in
 
 Calls = list[str]
@@ -362,3 +363,43 @@ def test_a_refused_run_leaves_the_messages_as_they_are(tally: agf.Registry) -> N
         agf.rerun(run.run_id, "calls[0]", registry=tally)
     agf.define(TALLY, "plan", name="count", registry=tally)
     assert agf.run("count", registry=tally).output == 4
+
+
+def test_a_step_whose_results_are_those_of_another_run_has_no_time(tmp_path: Path) -> None:
+    registry, fails = agf.Registry(), [True]
+
+    @agf.tool(registry=registry)
+    def load(x: int) -> int:
+        return x
+
+    @agf.tool(registry=registry)
+    def check(x: int) -> int:
+        if fails:
+            raise ValueError("no")
+        return x
+
+    text = """
+pipeline: checked
+steps:
+- tool: {name: load, args: {x: 1}, output: a}
+- for_each:
+    items: [1, 2]
+    on_error: abort
+    do: {tool: {name: load, args: {x: !expr item}}}
+    collect: {transform: {value: pipe}}
+    output: b
+- tool: {name: check, args: {x: !expr ctx.a}, output: c}
+"""
+    with journal_in(tmp_path):
+        agf.define(text, registry=registry)
+        failed = agf.run("checked", registry=registry, raises=False)
+        fails.clear()
+        again = agf.rerun(failed.run_id, "steps[2]", registry=registry)
+        for view in (again, agf.runs(again.run_id)):
+            rows = view.progress.rows
+            times = {id: took(rows[(id,)]) for id in ("steps[0]", "steps[1]", "steps[2]")}
+            assert (times["steps[0]"], times["steps[1]"], bool(times["steps[2]"])) == ("", "", True)
+            assert [rows[(id,)].is_reused for id in times] == [True, True, False]
+        # What a resumed run kept has the time in which this run made it.
+        resumed = agf.resume(failed.run_id, registry=registry)
+        assert took(resumed.progress.rows[("steps[0]",)])

@@ -152,6 +152,10 @@ def test_a_resumed_run_and_its_steps_took_the_same_in_all_views() -> None:
     assert listed.seconds == past.seconds == past.progress.seconds
     assert past.seconds < (past.ended - past.started).total_seconds()  # without the pause
     assert past.seconds >= failed.seconds
+    # The first event of a session comes later than the end of its pause in the journal.
+    assert run.progress.goes_on is not None
+    assert run.progress.when == run.progress.goes_on - run.progress.ran
+    assert run.seconds == pytest.approx(past.seconds, abs=0.1)
     for row in (row for row in first.rows.values() if row.finished and row.word != "transform"):
         live, from_journal = (progress.rows[row.key] for progress in (run.progress, past.progress))
         assert live.seconds == pytest.approx(from_journal.seconds)

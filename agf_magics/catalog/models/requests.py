@@ -150,7 +150,7 @@ def _parameters(model: LibraryModel, request: Request, names: ToolNames) -> Mode
         ToolDefinition(
             name=names.sent_names[name],
             parameters_json_schema=dict(accepts),
-            description=description or None,
+            description=names.described(name, description) or None,
         )
         for name, description, accepts in (request.tools if keeps else ())
     ]

@@ -17,7 +17,7 @@ class ToolNames:
         self.sent_names: dict[str, str] = {}
         """The names that are sent, by ours; `ours` is the reverse."""
         for tool in request.tools:
-            self.sent_names[tool.name] = self._free(_REFUSED.sub("_", tool.name)[:64])
+            self.sent_names[tool.name] = self._free(_accepted(tool.name))
         self.ours = {sent: name for name, sent in self.sent_names.items()}
         self.answer = self._free("final_answer")
         """The name that is sent for the structured answer."""
@@ -32,6 +32,12 @@ class ToolNames:
             if free not in taken
         )
 
+    def described(self, name: str, description: str) -> str:
+        """The description of a tool, after its own name if the name that is sent lacks letters of it:
+        a prompt may use that."""
+        is_told = name.isascii()
+        return description if is_told else ": ".join(filter(None, (name, description)))
+
     def tool_of(self, sent: str | None) -> str:
         """Our name of a tool; empty for the structured answer, `NAMELESS` if the model sent none."""
         if not sent or not sent.strip():
@@ -42,4 +48,10 @@ class ToolNames:
 
     def of(self, name: str) -> str:
         """The name that is sent for our ``name``, even if the request does not offer that tool."""
-        return self.sent_names.get(name, _REFUSED.sub("_", name)[:64] or "_")
+        return self.sent_names.get(name, _accepted(name))
+
+
+def _accepted(name: str) -> str:
+    """``name`` as all providers accept it; ``tool`` for one of which no letter is left, such as 获取."""
+    sent = _REFUSED.sub("_", name)[:64]
+    return (sent if sent.strip("_-") or name.isascii() else "tool") or "_"

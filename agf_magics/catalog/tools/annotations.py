@@ -109,6 +109,8 @@ class ArgumentsModel(NamedTuple):
     empty: any class."""
     of_json: frozenset[str]
     """The parameters whose check runs no code of a user."""
+    optional: frozenset[str]
+    """The parameters that a call may leave out."""
 
 
 def build(
@@ -123,16 +125,12 @@ def build(
     shown."""
     annotations = {name: _with_default(parameter) for name, parameter in parameters.items()}
     usable, errors = _usable(annotations, names)
-    fields: dict[str, Any] = {}
-    for name, parameter in parameters.items():
-        kind = usable.get(name, Any)
-        if parameter.default is None and kind is not Any:  # `limit: int = None` allows None
-            kind = typing.Optional[kind]  # noqa: UP045 - works for annotations without |
-        fields[name] = (
-            typing_extensions.Required[kind]
-            if _is_required(parameter)
-            else typing_extensions.NotRequired[kind]
-        )
+    fields = {name: _field(p, usable.get(name, Any)) for name, p in parameters.items()}
+    optional = frozenset(
+        name
+        for name, field in fields.items()
+        if typing_extensions.get_origin(field) is typing_extensions.NotRequired
+    )
     try:
         validator, schema, of_json = _compile(fields, more)
     except RAISED as error:  # the annotations can be used one by one, but not together
@@ -152,7 +150,19 @@ def build(
     classes = {name: _class_as_is(usable.get(name, Any)) for name in parameters}
     as_is = {name: kind for name, kind in classes.items() if kind is not None}
     unresolved = any(map(_not_yet, errors.values()))
-    return ArgumentsModel(validator.validate_python, schema, doubts, unresolved, as_is, of_json)
+    return ArgumentsModel(
+        validator.validate_python, schema, doubts, unresolved, as_is, of_json, optional
+    )
+
+
+def _field(parameter: inspect.Parameter, kind: Any) -> Any:
+    """The field of ``parameter`` in a TypedDict. ``kind``: its annotation, resolved."""
+    is_required = _is_required(parameter, kind)
+    if parameter.default is None and kind is not Any:  # `limit: int = None` allows None
+        kind = typing.Optional[kind]  # noqa: UP045 - works for annotations without |
+    if is_required:
+        return typing_extensions.Required[kind]
+    return typing_extensions.NotRequired[kind]
 
 
 def _remove_defaults(schema: Schema, part: Any, seen: set[str]) -> None:
@@ -198,11 +208,16 @@ def _with_default(parameter: inspect.Parameter) -> Any:
     return typing.Annotated[Any if bare else parameter.annotation, parameter.default]
 
 
-def _is_required(parameter: inspect.Parameter) -> bool:
-    """Whether a call must give this argument."""
+def _is_required(parameter: inspect.Parameter, annotation: Any) -> bool:
+    """Whether a call must give this argument. ``annotation``: that of the parameter, resolved."""
     default = parameter.default
     if isinstance(default, FieldInfo):
         return default.is_required()
+    if any(
+        isinstance(part, FieldInfo) and not part.is_required()
+        for part in getattr(annotation, "__metadata__", ())
+    ):
+        return False  # ``x: Annotated[int, Field(default=7)]``
     # ``**options`` may be empty, and so may each of its names be absent.
     return default is inspect.Parameter.empty and parameter.kind is not parameter.VAR_KEYWORD
 

@@ -113,6 +113,11 @@ class Arguments:
         return self._read().schema
 
     @property
+    def optional(self) -> Collection[str]:
+        """The arguments that a call may leave out, also by a default in their annotation."""
+        return self._read().optional
+
+    @property
     def problems(self) -> tuple[str, ...]:
         """The annotations that cannot be used. Their arguments are not checked."""
         return self._read().doubts

@@ -52,6 +52,8 @@ class SchemaArguments:
     secret: frozenset[str] = frozenset()
     problems: tuple[str, ...] = ()
     refused: tuple[Diagnostic, ...] = ()
+    optional: Collection[str] = ()
+    """Empty: what a schema does not require has a default in ``parameters``."""
     are_current = True
     """Always True, because the schema of a tool never changes."""
     function: Callable[..., Any] | None = None

@@ -138,7 +138,9 @@ def check_arguments(step: Invoke, tool: Tool, problems: Diagnostics) -> None:
     for name, parameter in takes.parameters.items() if not wrapped else ():
         is_passed = name in spans or name in step.exchange.extra_arguments
         is_required = parameter.default is parameter.empty
-        if is_required and not is_passed and name not in misspelled:
+        may_lack = is_passed or name in misspelled
+        # To read an annotation takes long, so only what would be an error is looked up.
+        if is_required and not may_lack and name not in takes.optional:
             message = f"tool {tool.name!r} needs {name!r}"
             hint = f"it takes {takes.takes}"
             problems.error("flow.missing-argument", message, step.name.span, hint)

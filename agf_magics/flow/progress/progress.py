@@ -86,6 +86,8 @@ class Progress:
         """The times between the sessions of the run."""
         self.ran = 0.0
         """The seconds that the earlier sessions took."""
+        self.goes_on: float | None = None
+        """When the pause of a resumed run ended in the journal; None: with its first event."""
         self.earlier: Mapping[Key, Worked] = {}
         """When the calls of earlier sessions ran, for each row and all rows around it, in seconds of
         the run's clock."""
@@ -360,7 +362,8 @@ def _fold_run(progress: Progress, event: ev.Event) -> None:
             progress.warnings.append(diagnostic)
         case ev.RunStarted(_, when):
             progress.status = "running"
-            progress.when = when - progress.ran
+            goes_on = progress.goes_on
+            progress.when = (when if goes_on is None else goes_on) - progress.ran
         case ev.CancelAsked():
             progress.is_cancelling = True
         case ev.RunEnded():

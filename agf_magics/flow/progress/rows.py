@@ -292,6 +292,16 @@ class Row:
         return Worked(row.when, row.ended, row.idle - row.gap)
 
     @property
+    def is_reused(self) -> bool:
+        """Whether all results of the step are those of another run, so that it made no call here: the
+        time in which they were taken says nothing about the step."""
+        parts = self.elements or (self,)
+        is_over = self.times > 0 and not self.running
+        return is_over and all(
+            part.times > 0 and part.earlier == part.times and not part.is_own for part in parts
+        )
+
+    @property
     def seconds(self) -> float | None:
         """The seconds in which the step ran; None before its first end."""
         worked = self.worked

@@ -139,6 +139,7 @@ def resume_run(
         )
     )
     try:
+        resumed.progress.goes_on = clock()
         claimed = claim(resumed.journal.store, head)
         if claimed:
             start_on_engine(resumed)

@@ -136,7 +136,7 @@ class RunState extends Requests {
   // The seconds in which a row ran, in words, and from its first begin to its last end if that is a tenth longer.
   tookOf(i) {
     const row = this.rows[i], whole = this.endOf(i) - row[Now.start], seconds = whole - (row[Now.idle] ?? 0);
-    return row[Now.start] == null ? {} : { took: duration(seconds), within: whole > 1.1 * seconds && whole >= 0.001 ? ` within ${duration(whole)}` : "" };
+    return row[Now.start] == null || row[Now.isReused] ? {} : { took: duration(seconds), within: whole > 1.1 * seconds && whole >= 0.001 ? ` within ${duration(whole)}` : "" };
   }
 
   view(host) { return new Explorer(this, host); }

@@ -25,7 +25,6 @@ from ...lifecycle.past.past_run import PastRun
 from ...lifecycle.run_internals import linked_flow
 from ...lifecycle.runs.pending_questions import PendingQuestion
 from ...lifecycle.runs.run import Run, state_of
-from ...pictures.amounts import duration
 from ...pictures.pages.live_line import LiveLine
 from ...pictures.pages.parts import headline
 from ...pictures.pages.run_page import MOST_BODY, body_html, body_text, fitted, run_header_html
@@ -38,6 +37,7 @@ from ...pictures.row_words import (
     share_of,
     shown_name,
     state_words,
+    took,
 )
 from ...text.giving_up import giving_up, note_given_up
 from ..config import AgfMagics
@@ -486,5 +486,5 @@ def _line(row: Row) -> str:
         name += f" ×{row.times:,}"
     share = share_of(row)
     bar = f"{'▰' * int(share * 10):▱<10}" if share is not None else ""
-    parts = (state_words(row), name, line(row.id, 100), duration(row.seconds), bar, activity(row))
+    parts = (state_words(row), name, line(row.id, 100), took(row), bar, activity(row))
     return "  ".join(filter(None, parts))

@@ -226,7 +226,7 @@ def _run_began(run: AnyRun) -> float:
 
 def _pauses(run: AnyRun) -> Pauses:
     """The times between the sessions of a run. If the run was resumed here, the last pause ends when the
-    run's clock goes on, which is a little later than the time in the journal."""
+    run's clock goes on, by its clock."""
     pauses = run.progress.pauses
     if not isinstance(run, Run) or not pauses:
         return pauses

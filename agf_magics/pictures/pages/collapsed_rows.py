@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from ...flow.progress.rows import Row
-from ..amounts import counted, duration
+from ..amounts import counted
 from ..plain import details, html, line, lines_html
-from ..row_words import count_words, does, shown_name, state_words
+from ..row_words import count_words, does, shown_name, state_words, took
 from ..theme import kind, state
 
 GROUP = 100
@@ -59,6 +59,4 @@ def _lines(rows: Iterable[Row]) -> Iterator[str]:
             line(does(row), 40),
             count_words(row),
         )
-        yield " " * row.depth + " ".join(
-            filter(None, (*parts, duration(row.seconds), line(row.id, 60)))
-        )
+        yield " " * row.depth + " ".join(filter(None, (*parts, took(row), line(row.id, 60))))

@@ -41,6 +41,7 @@ from ..row_words import (
     state_words,
     tails,
     tallies,
+    took,
 )
 from ..tally import Tally
 from ..text_tables import WRAP, bounded, whole_rows
@@ -359,7 +360,7 @@ def _line_of(row: Row, tally: Tally | None, is_asked: bool, now: float) -> _Line
         look.kind(row.word).glyph,
         line(does(row), 60),
         " · ".join(filter(None, parts)),
-        duration(row.seconds_until(now)),
+        took(row, now),
         line(row.id, 100),
         bar,
         tails(row),

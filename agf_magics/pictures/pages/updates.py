@@ -235,6 +235,7 @@ class Updates:
             has_attempts=self._has_attempts(row) or None,
             idle=round(row.timed.idle, 6) or None,
             old=row.old or None,
+            is_reused=row.is_reused or None,
         )
 
     def _facts(self, row: Row) -> tuple[Any, ...]:

@@ -78,6 +78,8 @@ class UpdateRow(NamedTuple):
     """The seconds between start and end in which the step did not run; None: there are none."""
     old: int | None = None
     """How many results the step keeps from its function before an edit; None: none."""
+    is_reused: bool | None = None
+    """True if all its results are those of another run: it has no time."""
 
     def sent(self) -> list[Any]:
         row = [*self]
