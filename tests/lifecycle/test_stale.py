@@ -844,6 +844,56 @@ def test_the_steps_of_a_session_have_no_expression_that_a_new_name_edits() -> No
     assert "evaluated" not in state_of(marked).values()
 
 
+SPOKEN = "pipeline: p\nsteps:\n" + "".join(
+    f"- {step}\n"
+    for step in (
+        "tool: {name: first, args: {n: 1}, output: a}",
+        'agent: {prompt: "say {a}", output: said}',
+        'agent: {prompt: "sum {said}", output: summed}',
+    )
+)
+MODEL = "a model"
+ANSWERS: dict[str, Any] = {
+    MODEL: FunctionModel(lambda messages, info: ModelResponse(parts=[TextPart("seven")])),
+    "a function": lambda prompt: prompt,
+    "one that cannot be called": lambda topic, size: topic,
+}
+
+
+def speaking(who: str) -> agf.Registry:
+    registry = tools(first=lambda n: n)
+    if who == MODEL:
+        registry.choose(ANSWERS[who])
+    else:
+        agf.agent(ANSWERS[who], name="writer", registry=registry, default=True)
+    agf.define(SPOKEN, registry=registry)
+    return registry
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "why", "summary"),
+    [
+        (MODEL, MODEL, {}, "no step would run again"),
+        (MODEL, "a function", {1: "the run has no result of it", 2: "the run has no result of it"}, "2 steps would"),
+        ("a function", MODEL, {1: "a model answers it now", 2: "a model answers it now"}, "2 steps would"),
+        (
+            MODEL,
+            "one that cannot be called",
+            {1: "it fails now: agent 'writer' needs 'topic'; needs 'size'"},
+            "1 step would run again; 1 not known; the comparison ended early: agent 'writer' needs 'topic'; needs 'size'",
+        ),
+    ],
+)
+def test_who_answers_a_step_is_no_other_definition(before: str, now: str, why: dict[int, str], summary: str) -> None:
+    run = agf.run("p", registry=speaking(before))
+    marked = agf.stale(run, registry=speaking(now))
+    assert marked.summary.startswith(summary)
+    assert (marked.new, marked.removed) == ((), ())
+    again = {row["step"]: row["why"] for row in marked if row["state"] == "again"}
+    assert again == {f"steps[{number}]": reason for number, reason in why.items()}
+    assert marked.is_edited == (before != now)
+
+
 def test_a_run_without_a_definition_is_refused() -> None:
     registry = tools(first=lambda n: n, second=lambda n: n)
     agf.define(TWO, registry=registry)

@@ -27,7 +27,7 @@ from ...pictures.amounts import counted
 from ...pictures.plain import html, untypeset
 from ...pictures.row_words import shown_name
 from ...settings.settings import current
-from ...text.diagnostics import AgfError
+from ...text.diagnostics import AgfError, StepError
 from ...values.value import Value
 from ..definitions.influence import Dependence, dependents
 from ..launch.link_run import link_run
@@ -52,6 +52,9 @@ that runs again, and runs again unless that step has the same result. ``reused``
 reused. ``evaluated``: the step makes no call, and may get another value, because it was edited or
 reads what changed. ``unknown``: the forecast is impossible. Empty: nothing of the step changes, or it
 does not run."""
+
+
+NOW_A_MODEL = "a model answers it now"
 
 
 def stale(
@@ -297,28 +300,44 @@ def _table(
         if row.key in edited:
             state, why = "evaluated", "its expression was edited"
         before = aligned.get(row.key)
-        change = "new" if before is None else ""
         calls = forecast.made_again[row.key]
+        if before is None and not _is_of_definition(row):
+            # The run has no row of this part, so the step whose part it is stands for it.
+            of_step = next((one for one in reversed(rows) if one["key"] == row.key[:-1]), None)
+            if calls and of_step is not None:
+                why = why if of_step["change"] else NOW_A_MODEL
+                of_step.update(state="again", why=why, calls=of_step["calls"] + calls)
+            continue
+        change = "new" if before is None else ""
         rows.append(_table_row(row, state, why, change, calls, forecast.reused_calls[row.key]))
         rows[-1]["is_retry"] = bool(calls) and forecast.misses[row.key].is_retry
         if before is not None:
             rows_of_run[before.id] = rows[-1]
-    for row in past.progress.rows.values():
+    steps_of_run = [row for row in past.progress.rows.values() if _is_of_definition(row)]
+    for row in steps_of_run:
         if row.id not in rows_of_run:
             rows.append(_table_row(row, "", "the definition no longer has it", "removed"))
             rows_of_run[row.id] = rows[-1]
     table = Stale(rows)
     table.run_id = past.run_id
     table.rows_of_run = rows_of_run
-    has_moved = list(rows_of_run) != [row.id for row in past.progress.rows.values()]
+    ids = [row.id for row in steps_of_run]
+    has_moved = [id for id in rows_of_run if id in set(ids)] != ids
     has_changes = bool(edited) or any(row["change"] for row in table)
-    table.is_edited = forecast.shows_edit or has_moved or has_changes
+    fails_now = is_cut and isinstance(error, StepError) and past.status == "ok"
+    table.is_edited = forecast.shows_edit or has_moved or has_changes or fails_now
     why = f" ({type(error).__name__})"
     if isinstance(error, AgfError):
         why = f": {error.diagnostic.message}"
     cut = f"the comparison ended early{why}" if is_cut and table.unknown else ""
     table.note = "; ".join(filter(None, (note, cut)))
     return table
+
+
+def _is_of_definition(row: Row) -> bool:
+    """Whether the author wrote the step. The parts of a model's session come and go with who answers
+    the step, a model or a function."""
+    return not row.is_inner and row.turns is None
 
 
 def _table_row(
@@ -399,6 +418,9 @@ def _state(row: Row, forecast: Forecast, reason: str, is_cut: bool) -> tuple[Sta
         return "", ""
     if reason:
         return ("depends" if row.started or is_cut else "unknown"), reason
+    if is_cut and row.fatal and not forecast.reused_calls[key]:
+        message = row.error.diagnostic.message if isinstance(row.error, AgfError) else row.error
+        return "again", f"it fails now: {message}"
     if row.started:
         return "reused", ""
     return ("unknown", "the comparison did not reach it") if is_cut else ("", "")

@@ -106,7 +106,7 @@ def _sentence(row: Mapping[str, Any]) -> str:
     calls, reused = row["calls"], row["reused"]
     which = "its call" if calls + reused == 1 else f"{calls:,} of its {calls + reused:,} calls"
     does = {
-        "again": f"A new run with --reuse makes {which} again.",
+        "again": f"A new run with --reuse makes {which} again." if calls + reused else "",
         "depends": "A new run with --reuse makes its calls again unless that has the same result.",
         "unknown": "So it is not known whether a new run makes its calls again.",
     }.get(row["state"], "")
