@@ -880,7 +880,7 @@ def speaking(who: str) -> agf.Registry:
             MODEL,
             "one that cannot be called",
             {1: "it fails now: agent 'writer' needs 'topic'; needs 'size'"},
-            "1 step would run again; 1 not known; the comparison ended early: agent 'writer' needs 'topic'; needs 'size'",
+            "1 step would run again; 1 not known; the comparison ended early: agent 'writer' needs 'topic'",
         ),
     ],
 )
