@@ -108,7 +108,8 @@ class Explorer {
 
   reset() {
     this.picture = null;
-    if (!this.state.kept.isChosen || this.chosen >= this.state.rows.length) this.chosen = this.first();
+    const { isChosen, isRead } = this.state.kept;
+    if (!(isChosen || isRead) || this.chosen >= this.state.rows.length) this.chosen = this.first();
     this.panel.id = null;
     this.decide();
     this.panel.fetch(); // before the picture, which takes longest to answer
@@ -121,6 +122,15 @@ class Explorer {
   first() {
     if (this.state.last.status !== "error") return -1;
     return this.state.listedFor(this.state.rows.findLastIndex((_, i) => this.state.look(i).name === "failed"));
+  }
+
+  // Until a person chooses: a step whose reply arrives, as long as another one does not follow it; at the end the run, or what failed it.
+  rest() {
+    const { state, chosen } = this, { isChosen, isRead } = state.kept, failed = this.first();
+    const speaks = i => state.tree[i]?.[Step.glyph] === AGENT && state.arriving(i);
+    if (isChosen || (isRead && failed < 0)) return chosen;
+    if (!state.last.live) return failed;
+    return [chosen, ...state.tree.keys()].find(speaks) ?? chosen;
   }
 
   resize(width) {
@@ -193,12 +203,12 @@ class Explorer {
   changed(rows, before) {
     // The kernel has replaced the element, or the notebook has put it away: what changes meanwhile is drawn when it is back.
     if (!this.host.isConnected) return void (this.missed ??= { before });
-    const { last } = this.state;
-    if (before !== last.status) {
+    if (before !== this.state.last.status) {
       this.say(`run ${this.status().word}`);
       this.tellEnd();
-      if (!this.state.kept.isChosen && this.first() >= 0) this.show(this.first());
     } else this.sayFailure(rows);
+    const rest = this.rest();
+    if (rest !== this.chosen) this.show(rest);
     this.draw(); // first: it reads sizes, which are not known any more when the header has changed
     this.header();
     this.panel.changed(rows, before);
