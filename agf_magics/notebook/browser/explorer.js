@@ -108,8 +108,7 @@ class Explorer {
 
   reset() {
     this.picture = null;
-    const { isChosen, isRead } = this.state.kept;
-    if (!(isChosen || isRead) || this.chosen >= this.state.rows.length) this.chosen = this.first();
+    if (!this.state.kept.isChosen || this.chosen >= this.state.rows.length) this.chosen = this.first();
     this.panel.id = null;
     this.decide();
     this.panel.fetch(); // before the picture, which takes longest to answer
@@ -126,11 +125,9 @@ class Explorer {
 
   // Until a person chooses: a step whose reply arrives, as long as another one does not follow it; at the end the run, or what failed it.
   rest() {
-    const { state, chosen } = this, { isChosen, isRead } = state.kept, failed = this.first();
-    const speaks = i => state.tree[i]?.[Step.glyph] === AGENT && state.arriving(i);
-    if (isChosen || (isRead && failed < 0)) return chosen;
-    if (!state.last.live) return failed;
-    return [chosen, ...state.tree.keys()].find(speaks) ?? chosen;
+    const { state, chosen } = this, failed = this.first(), speaks = i => state.tree[i]?.[Step.glyph] === AGENT && state.arriving(i);
+    if (state.kept.isChosen || failed < 0 && this.panel.place.isFollowed === false) return chosen; // a person reads
+    return state.last.live ? [chosen, ...state.tree.keys()].find(speaks) ?? chosen : failed;
   }
 
   resize(width) {
@@ -274,7 +271,7 @@ class Explorer {
   callOf({ call }) {
     if (!call?.length) return "";
     const text = call.join("\n"), isShort = text.length <= 1000 && call.length <= 10;
-    return element("details", isShort ? { open: true } : {}, element("summary", {}, "the call"), element("pre", { style: { whiteSpace: "pre-wrap", overflowWrap: "anywhere", margin: "2px 0" } }, text));
+    return element("details", isShort ? { open: true } : {}, element("summary", {}, "the call"), element("pre", {}, text));
   }
 
   // Buttons for few choices, a list for many; a field for a text or for other arguments of a call.

@@ -15,18 +15,14 @@ class Panel {
       if (scrollTop !== this.wasPut) this.place.top = scrollTop && scrollTop - this.above; // a person scrolled
     }, { passive: true });
     this.sizes = new ResizeObserver(() => this.keepPlace(this.parts.get("session")?.node)); // its Markdown comes later
-    for (const event of ["wheel", "pointerdown", "keydown"]) this.node.addEventListener(event, () => {
-      this.place.isFollowed = false;
-      this.state.kept.isRead = true;
-    }, { passive: true });
+    for (const event of ["wheel", "pointerdown", "keydown"]) this.node.addEventListener(event, () => { this.place.isFollowed = false; }, { passive: true });
   }
 
   // Ask again for what is selected if it changed; soon, if it was asked for just now.
   changed(rows, before) {
     const i = this.view.chosen, isMine = row => row === i || (this.parts.has("session") && this.state.isInside(row, i));
     const { live, status, dropped } = this.state.last, pause = AGAIN * (this.parts.has("calls") ? 2 : i < 0 ? 0.4 : 1);
-    const old = this.node.querySelector(":scope > .facts"), head = old && this.head();
-    if (head?.textContent !== old?.textContent) old.replaceWith(head); // also between two updates: its time runs
+    if (i >= 0) this.node.querySelector(":scope > .facts")?.replaceWith(this.head()); // also between two updates: its time runs
     const isDue = !live || performance.now() - (this.asked ?? 0) > pause;
     this.isOld ||= i < 0 ? before !== status || dropped !== this.dropped : rows.some(isMine);
     if (isDue && this.isOld && !this.state.isDeaf) this.fetch();

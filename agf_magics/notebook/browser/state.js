@@ -185,7 +185,7 @@ class RunState extends Requests {
   // Another run is shown here.
   replace(start) {
     this.load(start);
-    if (this.kept) this.kept.isMoved = this.kept.isRead = false;
+    if (this.kept) this.kept.isMoved = false;
     for (const view of this.views) view.reset();
     for (const view of this.views) view.extras.reset();
   }
