@@ -50,8 +50,7 @@ def test_a_reply_is_shown_while_it_arrives_with_the_prints_of_tools(opened: Open
     page.run_all(wait=False)
     row = page.explorer(1).locator(".row", has_text="A kilo of figs costs")
     row.wait_for()
-    # Beside the panel the row leaves out its time, which the header has, and the text has that room.
-    assert not row.locator(".took").is_visible()
+    # The panel is below, so the text has room in the row.
     assert row.locator(".counted").evaluate("node => node.scrollWidth <= node.clientWidth")
     page.open_step(1, "looks up fig").locator("pre", has_text="looks up fig").wait_for()
     page.picture("a reply that arrives", 1)
@@ -108,6 +107,35 @@ ITS_PLACE = """panel => {
 """Where the last reply begins, in pixels from the top of the panel."""
 HAS_RESULT = """panel => [...panel.querySelectorAll('h4')].some(node => node.textContent === 'Output')"""
 PANEL = f"{EXPLORERS}.map(root => root.querySelector('.panel')).find(Boolean)"
+
+
+@pytest.mark.parametrize("is_chosen", [False, True])
+def test_the_panel_shows_the_reply_that_arrives_until_a_person_chooses(opened: Open, lab: Lab, is_chosen: bool) -> None:
+    if not (lab.folder / "lines").exists():
+        os.mkfifo(lab.folder / "lines")
+    page = opened(SLOW, TALK)
+    page.run_all(wait=False)
+    explorer = page.explorer(1)
+    panel = explorer.locator(".panel")
+    with (lab.folder / "lines").open("w", buffering=1) as lines:
+        lines.write("the first\n")
+        panel.locator(".said:has-text('arriving') >> text=the first").wait_for()
+        time = panel.locator(".facts").inner_text()
+        page.wait(f"{PANEL}.querySelector('.facts').innerText !== it", time)  # it runs while nothing arrives
+        for start in (1, 41):
+            lines.write("".join(f"- fruit {number}\n" for number in range(start, start + 40)))
+            shows_end(page, f"fruit {start + 39}")
+        page.picture("a reply that arrives without a click", 1)
+        if is_chosen:
+            explorer.locator("button.title").click()
+            panel.locator("h3:text-is('talk')").wait_for()
+            lines.write("- the last fruit\n")
+            explorer.locator(".row", has_text="the last fruit").first.wait_for()
+            assert panel.locator(".said").count() == 0
+    page.finished()
+    panel.locator("h3:text-is('talk')").wait_for()  # the result of the run
+    page.wait(f"({HAS_RESULT})({PANEL})")
+    assert not page.errors
 
 
 @pytest.mark.parametrize("is_scrolled", [False, True])

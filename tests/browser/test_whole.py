@@ -144,8 +144,11 @@ EVIL = "<img src=x onerror='window.hacked=1'>\\u202e"
 
 def test_the_list_of_runs_opens_them_and_compares_two(opened: Open) -> None:
     texts = [RUN.replace("TEXT", text) for text in (EVIL, "calm")]
-    page = opened(SETUP, *texts, FAILED, "%runs")
-    for cell in range(5):
+    typed = (
+        "older, newer = [run.run_id for run in agf.runs() if run.name == 'twice'][::-1]\n%runs $older --compare $newer"
+    )
+    page = opened(SETUP, *texts, FAILED, "%runs", typed)
+    for cell in range(6):
         page.run(cell)
     runs = page.explorer(4)
     row = runs.locator("tr", has_text="broken")
@@ -163,6 +166,10 @@ def test_the_list_of_runs_opens_them_and_compares_two(opened: Open) -> None:
     bars = runs.locator("tr", has_text="three").locator(".bar u")
     assert [bar.bounding_box()["height"] > 5 for bar in bars.all()] == [True, True]  # type: ignore[index]
     page.picture("whole-compare", 4)
+    alone = page.explorer(5).locator(".difference.whole")
+    alone.locator("h4:text-is('Values that differ')").wait_for()  # the line shows the page of the button
+    page.picture("whole-compare-typed", 5)
+    assert alone.inner_text() == runs.locator(".difference").inner_text().removeprefix("Close").lstrip()
     link = runs.locator(".link").first
     link.click()
     inner = page.output(4).locator(".agf-run .agf-run .explorer")

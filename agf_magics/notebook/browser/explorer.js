@@ -123,6 +123,13 @@ class Explorer {
     return this.state.listedFor(this.state.rows.findLastIndex((_, i) => this.state.look(i).name === "failed"));
   }
 
+  // Until a person chooses: a step whose reply arrives, as long as another one does not follow it; at the end the run, or what failed it.
+  rest() {
+    const { state, chosen } = this, failed = this.first(), speaks = i => state.tree[i]?.[Step.glyph] === AGENT && state.arriving(i);
+    if (state.kept.isChosen || failed < 0 && this.panel.place.isFollowed === false) return chosen; // a person reads
+    return state.last.live ? [chosen, ...state.tree.keys()].find(speaks) ?? chosen : failed;
+  }
+
   resize(width) {
     if (!width) return; // between two elements
     if (width !== this.wide) {
@@ -193,12 +200,12 @@ class Explorer {
   changed(rows, before) {
     // The kernel has replaced the element, or the notebook has put it away: what changes meanwhile is drawn when it is back.
     if (!this.host.isConnected) return void (this.missed ??= { before });
-    const { last } = this.state;
-    if (before !== last.status) {
+    if (before !== this.state.last.status) {
       this.say(`run ${this.status().word}`);
       this.tellEnd();
-      if (!this.state.kept.isChosen && this.first() >= 0) this.show(this.first());
     } else this.sayFailure(rows);
+    const rest = this.rest();
+    if (rest !== this.chosen) this.show(rest);
     this.draw(); // first: it reads sizes, which are not known any more when the header has changed
     this.header();
     this.panel.changed(rows, before);
@@ -264,7 +271,7 @@ class Explorer {
   callOf({ call }) {
     if (!call?.length) return "";
     const text = call.join("\n"), isShort = text.length <= 1000 && call.length <= 10;
-    return element("details", isShort ? { open: true } : {}, element("summary", {}, "the call"), element("pre", { style: { whiteSpace: "pre-wrap", overflowWrap: "anywhere", margin: "2px 0" } }, text));
+    return element("details", isShort ? { open: true } : {}, element("summary", {}, "the call"), element("pre", {}, text));
   }
 
   // Buttons for few choices, a list for many; a field for a text or for other arguments of a call.

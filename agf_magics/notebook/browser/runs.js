@@ -1,4 +1,5 @@
-// The list of runs: its fields filter all pages, an id opens the explorer of its run, two checked runs are compared.
+// The list of runs: its fields filter all pages, an id opens the explorer of its run, two checked runs are compared. And a
+// comparison alone, as `%runs RUN --compare OTHER` shows it.
 
 const SECOND = 1000;
 const NEVER_CUT = 26; // characters of a text that is never cut
@@ -10,10 +11,49 @@ function listsRuns({ named, element, button, hint, number, setText, duration, en
     return past > 7 * 86400 ? "" : `${number(Math.max(1, Math.floor(past / size)))} ${unit} ago`;
   }
 
+  // How two runs differ.
+  class Comparing {
+    // What differs between two tables: the rows that differ, whole. A cell that differs has both texts, below each other as in a text.
+    changes({ about, columns, rows, more }) {
+      const look = sign => ({ "+": "added", "-": "removed" })[sign];
+      const both = ([mine, theirs]) => theirs == null ? mine : [element("del", { class: "removed" }, mine), " → ", element("ins", { class: "added" }, theirs)];
+      return [element("div", {}, about), !rows.length ? "" : element("div", { class: "scroll" }, element("table", {},
+        element("thead", {}, element("tr", {}, element("th", { scope: "col" }, "row"), columns.map(([name, sign]) => element("th", { scope: "col", class: look(sign) }, sign ? `${sign} ${name}` : name)))),
+        element("tbody", {}, rows.map(({ sign, number: place, cells }) => element("tr", { class: look(sign) }, element("td", { class: "index" }, `${sign && `${sign} `}${place}`),
+          cells.map((texts, k) => element("td", { class: look(columns[k][1]), title: texts.join(" → ") }, both(texts)))))))), more ? hint(`… and ${more}`) : ""];
+    }
+
+    difference({ runs, steps, edited, uncalled, values, title, isCut, definitions }) {
+      const [one, two] = named("ComparedRunRow", runs).map(({ id, took }) => ({ id, words: `${id} · ${took}` }));
+      const both = named("ComparedStepRow", steps), most = Math.max(1e-9, ...both.flatMap(({ seconds, otherSeconds }) => [seconds, otherSeconds]));
+      const bar = (seconds, cost, calls, reused, which) => element("div", { class: `bar ${which}` },
+        calls ? element("u", { style: { width: `${seconds / most * 55}%` } }) : "", element("span", {}, calls ? [duration(seconds), cost, reused].filter(Boolean).join(" · ") : "not called"));
+      const same = both.filter(({ differs }) => !differs).length, rows = both.map(({ name, step, differs, seconds, otherSeconds, cost, otherCost, calls, otherCalls, reused, otherReused }) => element("tr", { class: differs ? "" : "same" },
+        element("th", { scope: "row", title: step }, name || step, both.filter(({ name: other }) => other === name).length > 1 ? element("small", {}, ` ${step}`) : ""),
+        element("td", {}, differs === "yes" ? "≠ differs" : differs || "= same"),
+        element("td", { class: "bars" }, bar(seconds, cost, calls, reused, "first"), bar(otherSeconds, otherCost, otherCalls, otherReused, "other"))));
+      const parts = named("ComparedValueRow", values).map(({ name, first, other, table: its }) => element("tr", {}, element("th", { scope: "row" }, name),
+        its ? element("td", { colspan: 2, class: "changes" }, this.changes(its)) : [first, other].map(text => element("td", {}, element("pre", {}, text || "—")))));
+      const headed = (titles, body) => element("table", { class: "sides" }, element("thead", {}, element("tr", {}, titles.map(title => element("th", { scope: "col" }, title)))), element("tbody", {}, body));
+      const sides = headed(["step", "result", "time and cost"], rows), choose = () => sides.classList.toggle("all", all.checked);
+      const all = element("input", { type: "checkbox", checked: same === both.length, on: { change: choose } });
+      choose();
+      // What differs comes first; the steps that are the same are shown on request.
+      return [
+        button("Close", () => this.below.replaceChildren(), { class: "close", title: "Close the comparison" }), element("h3", {}, "Comparison"), element("p", {}, element("span", { class: "key first" }, one.words), " ", element("span", { class: "key other" }, two.words)),
+        edited ? element("p", { class: "badge" }, `Between the runs: ${edited}`) : "", element("h4", {}, title), values.length ? headed(["value", one.id, two.id], parts) : "", isCut ? hint("… and more") : "",
+        element("h4", {}, definitions ? "Definitions that differ" : "The definitions are the same"),
+        definitions ? element("pre", { class: "definition", tabindex: 0 }, definitions.split("\n").map(line => element("div", { class: { "+": "added", "-": "removed" }[line[0]] }, line || " "))) : "",
+        element("h4", {}, "Steps"), same ? element("label", {}, all, ` also ${number(same)} step${same === 1 ? "" : "s"} whose result is the same`) : "",
+        rows.length ? sides : hint("Neither run made a call."), uncalled ? hint(`Without calls, so without figures: ${uncalled}. Their values are compared where the output or a store has them.`) : ""];
+    }
+  }
+
   // The list of runs, with the fields that filter all its pages: an id opens the explorer of the run below its row, two checked runs are
   // compared above the list.
-  class RunsPage {
+  class RunsPage extends Comparing {
     constructor(view, place) {
+      super();
       Object.assign(this, { state: view.state, host: view.host, place, chosen: [], open: null, first: 0, asked: 0 });
       const changed = () => { clearTimeout(this.due); this.due = setTimeout(() => this.go(0), WAIT); };
       this.text = element("input", { type: "search", "aria-label": "Filter runs", placeholder: "Filter: flow, id, input, error", title: "Only runs with all these words in the id, the name, the state, the note, the error or the input; like --text", on: { input: changed, keydown: ends } });
@@ -188,42 +228,17 @@ function listsRuns({ named, element, button, hint, number, setText, duration, en
       const runs = [...this.chosen].sort((a, b) => order.indexOf(b) - order.indexOf(a));
       this.ask("compare", { runs }, found => this.below.replaceChildren(...this.difference(found)));
     }
+  }
 
-    // What differs between two tables: the rows that differ, whole. A cell that differs has both texts, below each other as in a text.
-    changes({ about, columns, rows, more }) {
-      const look = sign => ({ "+": "added", "-": "removed" })[sign];
-      const both = ([mine, theirs]) => theirs == null ? mine : [element("del", { class: "removed" }, mine), " → ", element("ins", { class: "added" }, theirs)];
-      return [element("div", {}, about), !rows.length ? "" : element("div", { class: "scroll" }, element("table", {},
-        element("thead", {}, element("tr", {}, element("th", { scope: "col" }, "row"), columns.map(([name, sign]) => element("th", { scope: "col", class: look(sign) }, sign ? `${sign} ${name}` : name)))),
-        element("tbody", {}, rows.map(({ sign, number: place, cells }) => element("tr", { class: look(sign) }, element("td", { class: "index" }, `${sign && `${sign} `}${place}`),
-          cells.map((texts, k) => element("td", { class: look(columns[k][1]), title: texts.join(" → ") }, both(texts)))))))), more ? hint(`… and ${more}`) : ""];
-    }
-
-    difference({ runs, steps, edited, uncalled, values, title, isCut, definitions }) {
-      const [one, two] = named("ComparedRunRow", runs).map(({ id, took }) => ({ id, words: `${id} · ${took}` }));
-      const both = named("ComparedStepRow", steps), most = Math.max(1e-9, ...both.flatMap(({ seconds, otherSeconds }) => [seconds, otherSeconds]));
-      const bar = (seconds, cost, calls, reused, which) => element("div", { class: `bar ${which}` },
-        calls ? element("u", { style: { width: `${seconds / most * 55}%` } }) : "", element("span", {}, calls ? [duration(seconds), cost, reused].filter(Boolean).join(" · ") : "not called"));
-      const same = both.filter(({ differs }) => !differs).length, rows = both.map(({ name, step, differs, seconds, otherSeconds, cost, otherCost, calls, otherCalls, reused, otherReused }) => element("tr", { class: differs ? "" : "same" },
-        element("th", { scope: "row", title: step }, name || step, both.filter(({ name: other }) => other === name).length > 1 ? element("small", {}, ` ${step}`) : ""),
-        element("td", {}, differs === "yes" ? "≠ differs" : differs || "= same"),
-        element("td", { class: "bars" }, bar(seconds, cost, calls, reused, "first"), bar(otherSeconds, otherCost, otherCalls, otherReused, "other"))));
-      const parts = named("ComparedValueRow", values).map(({ name, first, other, table: its }) => element("tr", {}, element("th", { scope: "row" }, name),
-        its ? element("td", { colspan: 2, class: "changes" }, this.changes(its)) : [first, other].map(text => element("td", {}, element("pre", {}, text || "—")))));
-      const headed = (titles, body) => element("table", { class: "sides" }, element("thead", {}, element("tr", {}, titles.map(title => element("th", { scope: "col" }, title)))), element("tbody", {}, body));
-      const sides = headed(["step", "result", "time and cost"], rows), choose = () => sides.classList.toggle("all", all.checked);
-      const all = element("input", { type: "checkbox", checked: same === both.length, on: { change: choose } });
-      choose();
-      // What differs comes first; the steps that are the same are shown on request.
-      return [
-        button("Close", () => this.below.replaceChildren(), { class: "close", title: "Close the comparison" }), element("h3", {}, "Comparison"), element("p", {}, element("span", { class: "key first" }, one.words), " ", element("span", { class: "key other" }, two.words)),
-        edited ? element("p", { class: "badge" }, `Between the runs: ${edited}`) : "", element("h4", {}, title), values.length ? headed(["value", one.id, two.id], parts) : "", isCut ? hint("… and more") : "",
-        element("h4", {}, definitions ? "Definitions that differ" : "The definitions are the same"),
-        definitions ? element("pre", { class: "definition", tabindex: 0 }, definitions.split("\n").map(line => element("div", { class: { "+": "added", "-": "removed" }[line[0]] }, line || " "))) : "",
-        element("h4", {}, "Steps"), same ? element("label", {}, all, ` also ${number(same)} step${same === 1 ? "" : "s"} whose result is the same`) : "",
-        rows.length ? sides : hint("Neither run made a call."), uncalled ? hint(`Without calls, so without figures: ${uncalled}. Their values are compared where the output or a store has them.`) : ""];
+  // A comparison that has an output of its own.
+  class ComparisonPage extends Comparing {
+    constructor(view, place) {
+      super();
+      place.parentNode.ariaLabel = "Comparison";
+      const [, ...parts] = this.difference(view.state.start.list.compared); // without the button that closes it
+      place.replaceChildren(element("style", {}, RUNS_STYLE), element("div", { class: "difference whole" }, parts));
     }
   }
 
-  return (...given) => new RunsPage(...given);
+  return (view, ...given) => new (view.state.start.list.compared ? ComparisonPage : RunsPage)(view, ...given);
 }

@@ -1,4 +1,4 @@
-"""How a flow, a registry, a run and a list of runs are displayed as the value of a cell."""
+"""How a flow, a registry, a run, a list of runs and a comparison are displayed as the value of a cell."""
 
 from __future__ import annotations
 
@@ -14,19 +14,21 @@ from ...catalog import Registry
 from ...catalog.registry import default
 from ...flow.flow import Flow
 from ...lifecycle.definitions.linking import link_flow
+from ...lifecycle.past.comparison_tables import Comparison
 from ...lifecycle.past.past_run import PastRun
 from ...lifecycle.past.past_runs import Runs
 from ...lifecycle.runs.run import Run
 from ...pictures.pages.run_list import ALL
 from ..output.output import show
 from . import registry_page
+from .run_comparison import show_comparison
 from .run_list import as_now, show_runs
 from .view import is_watched, show_ended
 
 
 def install_formats(undo: ExitStack, shell: Any, is_shown: Callable[[Run], bool]) -> None:
-    """Register the display of flows, registries, runs and lists of runs. ``is_shown``: whether the cell already
-    shows the run."""
+    """Register the display of flows, registries, runs, lists of runs and comparisons. ``is_shown``: whether the
+    cell already shows the run."""
 
     def flow(found: Flow, **_: Any) -> dict[str, str]:
         from ...pictures.diagram import Diagram
@@ -64,6 +66,7 @@ def install_formats(undo: ExitStack, shell: Any, is_shown: Callable[[Run], bool]
         (formatter.mimebundle_formatter, Run, captured),
         (formatter.ipython_display_formatter, Run, run),
         (formatter.ipython_display_formatter, Runs, runs),
+        (formatter.ipython_display_formatter, Comparison, partial(show_comparison, shell=shell)),
         (formatter.ipython_display_formatter, PastRun, partial(show_ended, shell=shell)),
     ):
         table.for_type(kind, shown)

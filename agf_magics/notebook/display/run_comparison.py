@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from itertools import groupby
 from typing import Any
+
+from IPython.core.displayhook import CapturingDisplayHook
 
 from ...lifecycle.past import past_run
 from ...lifecycle.past.comparison_tables import FIRST, NOT_COMPARED, SECOND, Comparison
@@ -17,9 +20,12 @@ from ...pictures.plain import line, plain
 from ...pictures.row_words import AGAIN
 from ...pictures.table_difference import DifferingRow, TableDifference, same_cell
 from ...pictures.values import value_among, value_text
+from ...text.giving_up import giving_up
 from ...values.value import Value
 from ..explorer.arguments import texts_of
 from ..explorer.request_types import Json, Refused
+from ..output.output import show
+from .view import is_watched, show_over
 
 MOST_COMPARED = 500
 """The most steps of a comparison in the page."""
@@ -62,12 +68,30 @@ def compare_runs(arguments: Json) -> Json:
     if len(ids) != 2:
         raise Refused("two runs are compared")
     first, other = map(past_run.find_past_run, ids)
-    comparison = first.compare(other)
+    return comparison_json(first.compare(other))
+
+
+def show_comparison(comparison: Comparison, shell: Any) -> None:
+    """Display a comparison. A view draws over its tables, as in the list of runs."""
+    # Without a view the default display shows the tables.
+    if isinstance(sys.displayhook, CapturingDisplayHook) or not is_watched(shell):
+        raise NotImplementedError
+    page = {"text/html": comparison._repr_html_(), "text/plain": repr(comparison)}
+    compared: Json = {}
+    with giving_up(__name__, "a comparison has no view over it"):  # a run of it may be deleted
+        compared = comparison_json(comparison)
+    if compared:
+        show_over(page, shell, {"list": {"compared": compared}}, {})
+    else:
+        show(page)
+
+
+def comparison_json(comparison: Comparison) -> Json:
+    """A comparison as the page draws it. Raises DefinitionError if a run is gone."""
+    runs = map(past_run.find_past_run, comparison.runs)
     _, title_of_values, _ = comparison._titles
     return {
-        "runs": [
-            ComparedRunRow(line(run.run_id, 90), duration(run.seconds)) for run in (first, other)
-        ],
+        "runs": [ComparedRunRow(line(run.run_id, 90), duration(run.seconds)) for run in runs],
         "steps": [_compared_step(row) for row in comparison[:MOST_COMPARED]],
         "values": list(_values(_without_repeats(_with_names(comparison)))),
         "edited": line("; ".join(comparison.edited), MOST_COMPARED),
