@@ -120,6 +120,10 @@ def test_plans(row: dict[str, Any]) -> None:
     errors = [message["data"]["error"]["code"] for message in appended if message.get("kind") == "error"]
     assert errors == row.get("errors", [])
     assert (run.status, run.error is None) == (("error", False) if errors else ("ok", True))
+    if run.error is not None:
+        place = case.name(run.error.path) if run.error.path else None
+        failed = [name for name, ended in case.statuses()[0].items() if ended == "failed"]
+        assert place == (failed[0] if len(errors) == len(failed) == 1 else None), "several failures have no one place"
     status, why = case.statuses()
     assert row.get("status", {}).items() <= status.items()
     assert row.get("why", {}).items() <= why.items()

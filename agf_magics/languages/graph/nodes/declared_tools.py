@@ -126,9 +126,11 @@ class _Words:
     """The words of a command, one after the other, as a Text: the name of a slot in a word is at its
     place in the command."""
 
+    text: str
+    """The word that is read."""
+
     def __init__(self, command: Scalar) -> None:
         self.command = command
-        self.text = ""
         self.slots = SLOT.finditer(command.text)
         """The slots of the command that no word has had so far. The words have them in the same
         order, but a word has lost its quotes, so its own offsets are not those of the command."""
