@@ -159,19 +159,24 @@ def test_the_slider_shows_the_earlier_states_of_a_context(opened: Open) -> None:
     assert "widgets" not in saved.metadata
 
 
-def test_a_policy_inside_a_policy_says_that_it_opens_and_opens_in_place(opened: Open) -> None:
+def test_a_policy_inside_a_policy_is_drawn_open_and_shown_by_itself_once_it_is_folded(opened: Open) -> None:
     inner = POLICY.replace(" --draw --run --set topic=pears", "")
     page = opened(SETUP, TOOLS, inner, MAGAZINE)
     page.run_all()
     explorer = page.explorer(3)
     explorer.locator("g.box").first.wait_for()
+    for name in ("writer", "checker"):
+        explorer.locator(f"g.box[data-step*='/'][aria-label*={name}]", has_text="✓").wait_for()
+    assert explorer.locator(".opens").count() == 0
+    page.picture("language-nested-policy", 3)
+    explorer.locator("[aria-label^=Fold]").first.click()
     sign = explorer.locator("g.box", has_text="article").locator(".opens")
+    sign.wait_for()
     outer, inside = explorer.locator("g.box", has_text="article").bounding_box(), sign.bounding_box()
     assert outer is not None
     assert inside is not None
     assert outer["x"] < inside["x"] < inside["x"] + inside["width"] < outer["x"] + outer["width"]
     assert explorer.locator(".opens").count() == 1
-    page.picture("language-nested-policy", 3)
     sign.click()
     explorer.locator(".crumbs", has_text="magazine ▸ article").wait_for()
     explorer.locator("g.box[aria-label*=writer]").wait_for()

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.browser.harness import EXPLORERS, PANEL, PICTURES, Lab, Notebook, Open
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from playwright.sync_api import Browser, Locator
 
 pytestmark = pytest.mark.browser
@@ -108,6 +110,86 @@ def test_a_picture_on_the_whole_screen_is_arranged_for_it_and_returns_to_what_it
     page.page.evaluate("document.exitFullscreen()")
     page.wait(f"!document.fullscreenElement && `${{{VIEW}.whole}}` === `${{it}}`", size)
     page.wait(f"{VIEW}.box.every((side, k) => Math.abs(side - it[k]) < 2)", before)
+    assert not page.errors
+
+
+def full(page: Notebook, is_full: bool) -> None:
+    """To the whole screen, or back."""
+    page.explorer(1).locator("button[title^='Fill']").click()
+    page.wait("(document.fullscreenElement !== null) === it", is_full)
+
+
+def widen(page: Notebook) -> None:
+    page.page.set_viewport_size({"width": 1600, "height": 800})
+
+
+def on_the_whole_screen(page: Notebook) -> None:
+    """The window changes while the picture fills it, and another view is open for a while."""
+    full(page, True)
+    page.open_view(1, "Steps")
+    widen(page)
+    page.open_view(1, "Picture")
+    full(page, False)
+
+
+def behind_another_view(page: Notebook) -> None:
+    full(page, True)
+    page.open_view(1, "Steps")
+    full(page, False)
+    widen(page)
+    page.open_view(1, "Picture")
+
+
+LOOP = """- for_each:
+    over: "[value_0, value_5]"
+    on_error: abort
+    do: {transform: {value: item}}
+    collect: {transform: {value: pipe}}
+    output: all"""
+
+IS_SETTLED = f"(view => view.isFull === it && view.wide === view.canvas.clientWidth && view.wide > 900)({VIEW})"
+"""Whether the picture has seen the size of its place."""
+
+SCALE = """view => {
+  const [, , width, height] = view.whole, [x, y, seenX, seenY] = view.box;
+  const { clientWidth: wide, clientHeight: high } = view.canvas;
+  const middle = [x + seenX / 2, y + seenY / 2], fits = Math.min(wide / width, high / height);
+  return { scale: wide / seenX, high: high / seenY, middle, fits };
+}"""
+
+
+@pytest.mark.parametrize("change", [widen, on_the_whole_screen, behind_another_view])
+def test_a_picture_that_was_fitted_is_fitted_to_each_size_and_one_that_was_zoomed_keeps_its_scale(
+    opened: Open, change: Callable[[Notebook], None]
+) -> None:
+    page = opened(SETUP, chain("sizes", 6, LOOP))
+    page.run_all()
+    explorer = page.explorer(1)
+
+    def seen(*clicks: str) -> tuple[dict[str, Any], dict[str, Any]]:
+        """What is in sight before and after the change, after clicks on these buttons."""
+        page.page.set_viewport_size({"width": 1200, "height": 800})
+        page.open_view(1, "Picture")
+        explorer.locator("g.box").first.wait_for()
+        page.wait(f"{VIEW}.canvas.clientWidth < 900 && {VIEW}.wide === {VIEW}.canvas.clientWidth")
+        for click in clicks:
+            explorer.locator(f"[aria-label^='{click}']").first.click()
+        page.wait(f"{VIEW}.svg")
+        before = page.page.evaluate(f"() => ({SCALE})({VIEW})")
+        change(page)
+        page.wait(IS_SETTLED, False)
+        page.wait(f"{VIEW}.svg.isConnected")
+        return before, page.page.evaluate(f"() => ({SCALE})({VIEW})")
+
+    for clicks in [(), ("Fold",), ("Fit",)]:
+        _, after = seen(*clicks)
+        wanted = after["fits"] if "Fit" in clicks else min(max(after["fits"], 0.84), 1)
+        assert abs(after["scale"] - wanted) < 0.01, clicks
+        assert abs(after["high"] - wanted) < 0.01, clicks
+    before, after = seen("Fit", "Zoom in", "Zoom in")
+    assert abs(after["scale"] - before["scale"]) < 0.01
+    assert abs(after["high"] - before["scale"]) < 0.01
+    assert all(abs(one - other) < 2 for one, other in zip(before["middle"], after["middle"], strict=True))
     assert not page.errors
 
 
@@ -233,8 +315,12 @@ INNER = """%%pipeline
 pipeline: inner
 steps:
 - tool: {name: part, args: {n: 1}, output: one}
-- tool: {name: part, args: {n: 2}, output: two}"""
-MIDDLE = '%%pipeline\npipeline: middle\nsteps:\n- call: {pipeline: inner}\n- transform: {value: "1 + 1", output: last}'
+- tool: {name: part, args: {n: 2}, output: two}
+"""
+# With its caller, each of the two flows has more boxes than are drawn open.
+INNER += "\n".join(f"- transform: {{value: '{n}', output: value_{n}}}" for n in range(23))
+MIDDLE = "%%pipeline\npipeline: middle\nsteps:\n- call: {pipeline: inner}\n"
+MIDDLE += "\n".join(f"- transform: {{value: '{n}', output: last_{n}}}" for n in range(24))
 
 
 def test_a_called_flow_opens_in_place_and_the_way_back_keeps_the_zoom(opened: Open) -> None:

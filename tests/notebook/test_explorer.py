@@ -490,6 +490,42 @@ def test_a_lost_journal_is_named(journaled: Kernel) -> None:
     assert once["definition"]["first"] == 8
 
 
+STEP = "- transform: {{value: '1', output: {name}_{number}}}"
+
+
+def flow_of(name: str, *calls: str, count: int = 2) -> str:
+    """A pipeline of some steps that then calls others."""
+    steps = [STEP.format(name=name, number=number) for number in range(count)]
+    called = [f"- call: {{pipeline: {inner}, output: {inner}}}" for inner in calls]
+    return "\n".join([f"pipeline: {name}", "steps:", *steps, *called])
+
+
+@pytest.mark.parametrize(
+    ("inner", "middle", "frames", "called"),
+    [
+        (2, 2, {"steps[2]", "INNER"}, []),
+        (24, 2, {"steps[2]"}, ["INNER"]),  # the innermost one has no room
+        (2, 30, set[str](), ["steps[2]"]),
+    ],
+)
+def test_called_flows_are_open_as_long_as_there_is_room(
+    page_kernel: Kernel, inner: int, middle: int, frames: set[str], called: list[str]
+) -> None:
+    for text in (flow_of("inner", count=inner), flow_of("middle", "inner", count=middle)):
+        page_kernel.good("%%pipeline\n" + text)
+    page = Page(page_kernel, page_kernel.good("%%pipeline --run\n" + flow_of("outer", "middle")))
+    picture = page.get("picture")
+    path = f"steps[2]/steps[{middle}]"
+    assert {frame.replace(path, "INNER") for frame in picture["frames"]} == frames
+    assert [step.replace(path, "INNER") for step in picture["boxes"] if step in ("steps[2]", path)] == called
+    rows = {row[0] for row in page.start["tree"]["rows"]}
+    assert set(picture["boxes"]) - {"input"} <= rows
+    # What is folded is a box, and each of them is shown by itself, by the whole path or by its parts.
+    for way in (path.split("/"), [path]):
+        assert "steps[1]" in page.get("picture", flow=way)["boxes"]
+    assert "steps[2]" in page.get("picture", folded=["steps[2]"])["boxes"]
+
+
 def test_a_dropped_call_names_the_line_that_raised_its_error(journaled: Kernel) -> None:
     journaled.good("@tool\ndef odd(n: int) -> int:\n    if n % 2: raise ValueError('odd')\n    return n")
     cell = journaled.good(

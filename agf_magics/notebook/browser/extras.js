@@ -2,7 +2,7 @@
 // unopened explorer needs are here, the rest is in later.js, which the kernel sends on request.
 
 let later = null; // all explorers of a page share it
-const FOR_LATER = { named, element, svgElement, button, hint, table, details, valueElement, markdownElement, errorElement, number, setText, duration, ends, marked, dragged };
+const FOR_LATER = { Now, Step, named, element, svgElement, button, hint, table, details, valueElement, markdownElement, errorElement, number, setText, duration, ends, marked, dragged };
 
 function loadLater(state) {
   later ??= state.request("later").then(async ({ code }) => {

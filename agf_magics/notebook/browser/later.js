@@ -111,5 +111,5 @@ export default base => {
   }
 
   const RowTable = rowTable(base), ValuePages = valuePages(base), Conversation = conversations(base), CallPages = callPages(base, Conversation), lanes = drawsLanes(base);
-  return { ...lanes, ...drawsOverview(base), calls: (...given) => new CallPages(...given), table: (...given) => new RowTable(...given), evaluations: (...given) => new ValuePages(...given), session: (...given) => new Conversation(...given), time: (...given) => new Time(...given), runs: listsRuns(base), opened };
+  return { ...lanes, ...drawsOverview(base), ...tellsOfBoxes(base), calls: (...given) => new CallPages(...given), table: (...given) => new RowTable(...given), evaluations: (...given) => new ValuePages(...given), session: (...given) => new Conversation(...given), time: (...given) => new Time(...given), runs: listsRuns(base), opened };
 };

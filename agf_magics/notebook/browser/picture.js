@@ -16,6 +16,8 @@ const MARGIN = 12; // units at the edge of a picture that are empty
 const READABLE = 0.84; // the scale below which words cannot be read: the small ones have 11 units
 const WORST = ["running", "waiting", "failed", "error", "damaged", "cancelled", "interrupted", "left", "lost", "kept", "dropped", "ok", "skipped", "pending"]; // what a group says
 const NOT_ENDED = new Set(["running", "waiting", "pending"]);
+const SIGHT = ["folded", "kept", "box", "fitted", "wide", "scale", "isMoved"];
+const UNSEEN = { kept: null, box: null, isMoved: false, isFollowing: false }; // nothing is in sight yet
 const WAYS = { ArrowDown: [0, 1], ArrowUp: [0, -1], ArrowLeft: [-1, 0], ArrowRight: [1, 0] };
 
 function copied(node) {
@@ -105,7 +107,7 @@ class PictureView {
     this.node = element("div", {}, this.crumbs, this.canvas, this.tools = element("div", { class: "tools" },
       tool("−", "Zoom out", () => this.zoom(1.25)), tool("+", "Zoom in", () => this.zoom(0.8)), tool("⊡", "Fit", () => this.fit()),
       this.turn = tool("⇄", "Direction: as it fits", () => this.turnTo(this.direction !== "auto" ? "auto" : this.found?.down ? "LR" : "TB")), this.state.alone ? this.view.full : ""));
-    this.isMoved = false; // a person moved the view: it no longer follows the run
+    this.isMoved = false; // a person moved the view, or folded: it follows the run no more
     this.isFull = isFull();
     this.follow = () => this.canvas.classList.toggle("dark", document.body.dataset.jpThemeLight === "false");
     new MutationObserver(this.follow).observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light"] });
@@ -115,12 +117,15 @@ class PictureView {
   }
 
   async fetch() {
-    const { flow, folded, direction } = this, room = { width: Math.round(this.view.columns.clientWidth || 900), height: Math.round(highest(true)) };
+    const { flow, folded, direction } = this, room = this.asked = this.room();
+    this.isAsking = true;
     if (!this.svg) this.canvas.replaceChildren(hint("The picture is on its way …")); // one that is there keeps the focus
     try {
       const found = await this.state.request("picture", { flow, direction, ...room, ...(folded ? { folded } : {}), ...this.kept });
+      this.isAsking = false;
       if (flow === this.flow && folded === this.folded && direction === this.direction) this.put(found);
     } catch (error) {
+      this.isAsking = false;
       this.anchor = null;
       if (flow === this.found?.flow && this.svg && folded) { // too much was unfolded
         this.folded = this.found.folded;
@@ -133,11 +138,13 @@ class PictureView {
     this.showCrumbs();
   }
 
+  // The pixels for which a picture is arranged.
+  room() { return { width: Math.round(this.view.columns.clientWidth || 900), height: Math.round(highest(true)) }; }
+
   // Another flow, at the place where it was left.
   enter(flow) {
-    this.seen.set(this.flow.join("/"), this.box && { box: this.box, scale: this.scale, folded: this.folded, kept: this.kept });
-    const left = this.seen.get(flow.join("/"));
-    Object.assign(this, { flow, folded: left?.folded ?? null, box: left?.box ?? null, scale: left?.scale, kept: left?.kept ?? null });
+    this.seen.set(this.flow.join("/"), this.look());
+    Object.assign(this, { flow, folded: null }, UNSEEN, this.seen.get(flow.join("/")));
     this.fetch();
   }
 
@@ -177,9 +184,7 @@ class PictureView {
     this.fitRoom();
     this.svg.append(this.focus = svgElement("rect", { class: "focus", rx: 8 }));
     this.canvas.replaceChildren(this.dark, this.svg);
-    if (this.anchor) this.restore(this.anchor);
-    else if (this.box) this.show(this.box);
-    else this.begin();
+    if (this.anchor) this.restore(this.anchor); else this.settle();
     this.draw();
     // The box that had it is not there any more, and JupyterLab would give it to its active cell.
     if (focused) [...this.boxes.values()].find(box => box.id === focused)?.group.focus({ preventScroll: true });
@@ -208,19 +213,33 @@ class PictureView {
     this.canvas.style.minHeight = `${bounded(140, 16 + height * scale, highest(isBelow))}px`;
   }
 
-  // A new size of the place shows more or less of the picture, in the same scale. On the whole screen it has a layout of its own.
+  // On the whole screen the picture has a layout of its own.
   resized() {
     if (!this.svg || !this.box || !this.canvas.clientWidth) return;
-    if (this.isFull !== isFull()) return this.fill();
-    if (!this.isMoved && !this.isFollowing) return this.begin();
-    this.show([this.box[0], this.box[1], this.canvas.clientWidth / this.scale, this.canvas.clientHeight / this.scale]);
+    if (this.isFull === isFull()) this.settle(); else this.fill();
   }
+
+  // In a place of another size: what was fitted is fitted again; what a person moved keeps its scale and its middle, and in the same width its upper side.
+  settle() {
+    const { box, fitted, isMoved, scale, canvas: { clientWidth, clientHeight } } = this, isSame = clientWidth === this.wide, size = [clientWidth / scale, clientHeight / scale];
+    if (box && !clientWidth) return; // another view is open
+    if (!box || !isMoved && !this.isFollowing || isMoved === "folded" && !isSame) {
+      this.begin();
+      const { width, height } = this.room();
+      if (this.isCut && !this.isAsking && !this.kept && (width !== this.asked.width || height !== this.asked.height)) this.fetch(); // it was arranged for a larger one
+    }
+    else if (box === fitted) this.fit();
+    else this.show([...size.map((side, k) => box[k] + (isSame ? 0 : box[k + 2] - side) / 2), ...size]);
+  }
+
+  // What is in sight, and how.
+  look() { return this.box && Object.fromEntries(SIGHT.map(name => [name, this[name]])); }
 
   // To the whole screen, where the picture is arranged anew, or back to the view before.
   fill() {
-    const { flow, folded, kept, box, scale, isMoved, before } = this, isSame = before?.flow === flow && before.folded === folded;
+    const { flow, folded, before } = this, isSame = before?.flow === flow && before.folded === folded;
     this.isFull = isFull();
-    Object.assign(this, { kept: null, box: null, isMoved: false, isFollowing: false }, this.isFull ? { before: { flow, folded, kept, box, scale, isMoved } } : isSame && before);
+    Object.assign(this, UNSEEN, this.isFull ? { before: { flow, ...this.look() } } : isSame && before);
     this.fetch();
   }
 
@@ -248,7 +267,7 @@ class PictureView {
     if (sign) {
       sign.setAttribute("class", `${sign.getAttribute("class") ?? ""} opens`);
       sign.append(svgElement("title", {}, "Open the called flow (double click)"));
-      sign.addEventListener("click", event => { event.stopPropagation(); this.open(i, id); });
+      sign.addEventListener("click", event => { event.stopPropagation(); this.enter([...this.flow, ...id.split("/")]); });
     }
     for (const part of new Set([group, bordered])) {
       part.addEventListener("click", event => {
@@ -281,7 +300,7 @@ class PictureView {
   turnTo(direction) {
     this.direction = direction;
     this.turn.title = this.turn.ariaLabel = `Direction: ${DIRECTION_NAMES[direction]}`;
-    this.box = this.kept = null;
+    Object.assign(this, UNSEEN);
     this.fetch();
   }
 
@@ -312,22 +331,10 @@ class PictureView {
     });
   }
 
-  // The tooltip and the label of a box: its state and its time, how its result or its error begins, which the kernel knows, and what it is.
-  async tell(target) {
+  // Who points at a box, or goes to it, is told more.
+  tell(target) {
     const id = target.closest?.("[data-step]")?.dataset.step, [i, box] = [...this.boxes].find(([, box]) => box.id === id) ?? [];
-    if (!box) return;
-    const row = this.state.rows[i], isOther = box.told !== row, look = this.lookOf(i);
-    const write = () => {
-      const { took, within } = row ? this.state.tookOf(i) : {}, now = [[row?.[Now.words] || `${look.mark} ${look.word}`, took && took + within, row?.[Now.counted]].filter(Boolean).join(" · "), box.brief].filter(Boolean);
-      for (const title of box.titles) title.textContent = [...now, "", box.name].join("\n");
-      box.group.setAttribute("aria-label", [box.name, ...now].join(", "));
-    };
-    if (isOther) box.brief = "";
-    write();
-    if (!isOther || !row || row[Now.start] == null || this.state.isDeaf) return;
-    box.told = row;
-    try { box.brief = (await this.state.request("step", { step: this.state.tree[i][Step.id] })).brief; } catch { box.told = null; }
-    if (box.told === this.state.rows[i]) write();
+    if (box) loadLater(this.state).then(views => views.tell(this, i, box), () => {});
   }
 
   // Everything else moves: the frame itself stays at the pointer, and the picture keeps its direction.
@@ -335,7 +342,7 @@ class PictureView {
     const folded = this.found.folded, box = [...this.boxes.values()].find(box => box.id === id);
     this.folded = folded.includes(id) ? folded.filter(other => other !== id) : [...folded, id];
     if (box) this.anchor = { id, corner: box.area, pointer: at ?? box.area, scale: this.scale };
-    this.isMoved = true;
+    this.isMoved ||= "folded";
     this.kept = { direction: this.found.down ? "TB" : "LR", breaks: this.found.breaks };
     this.fetch();
   }
@@ -343,7 +350,7 @@ class PictureView {
   // A frame folds; a call opens the flow that it calls; of another box, a key leads to the details.
   open(i, id, at) {
     if (this.found.frames.includes(id) || this.found.folded.includes(id)) this.toggle(id, at);
-    else if (this.state.tree[i + 1]?.[Step.id].startsWith(`${this.state.tree[i][Step.id]}/`)) this.enter([...this.flow, id]);
+    else if (this.state.tree[i + 1]?.[Step.id].startsWith(`${this.state.tree[i][Step.id]}/`)) this.enter([...this.flow, ...id.split("/")]);
     else if (!at) this.view.panel.node.focus();
   }
 
@@ -464,7 +471,7 @@ class PictureView {
       return bounded(Math.min(low, last), place, Math.max(low, last));
     });
     this.box = [...at, ...size];
-    this.scale = (this.canvas.clientWidth || 500) / size[0];
+    this.scale = (this.wide = this.canvas.clientWidth || 500) / size[0];
     this.svg.setAttribute("viewBox", this.box.map(side => side.toFixed(2)).join(" "));
     this.drawMap();
   }
@@ -509,6 +516,7 @@ class PictureView {
     const [x, y, width, height] = this.whole, room = [this.canvas.clientWidth || 500, this.canvas.clientHeight || TALLEST];
     const scale = Math.min(room[0] / width, room[1] / height), [seenX, seenY] = room.map(side => side / scale);
     this.show([x - (seenX - width) / 2, y - (seenY - height) / 2, seenX, seenY]);
+    this.fitted = this.box; // until something else is shown
   }
 
   zoom(factor, at) {

@@ -19,10 +19,16 @@ from .request_types import NO_JOURNAL, AnyRun, Refused
 
 
 def linked_within(linked: Linked, calls: Sequence[str]) -> Linked:
-    """The flow that the calls with these ids lead to."""
-    flow = flow_at(linked, calls)
-    if flow is None:
-        raise Refused("this step calls no flow that can be drawn")
+    """The flow that the calls with these ids lead to. The page splits a path at each slash, and an id may have
+    one."""
+    flow, rest = linked, "/".join(calls)
+    while rest:
+        ids = (id for id in flow.callees if f"{rest}/".startswith(f"{id}/"))
+        inner = next(((id, one) for id in ids if (one := flow_at(flow, [id])) is not None), None)
+        if inner is None:
+            raise Refused("this step calls no flow that can be drawn")
+        id, flow = inner
+        rest = rest[len(id) + 1 :]
     return flow
 
 

@@ -9,7 +9,7 @@ bounded and without control characters; the page shows them as text, never as HT
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from itertools import islice
@@ -17,7 +17,7 @@ from typing import Any
 
 from ...engine.linking.linked import Linked
 from ...flow.progress.rows import Row, key_of
-from ...flow.steps import Each, Fold, Invoke, Repeat, calls
+from ...flow.steps import Each, Fold, Invoke, Repeat
 from ...journal.records.records import Record
 from ...lifecycle.forecasts.evaluations import evaluates
 from ...lifecycle.past.calls_of_run import calls_of
@@ -40,7 +40,7 @@ from ...pictures.row_words import (
     tally_of,
 )
 from ...pictures.scene.builder import scene
-from ...pictures.scene.called_flows import answering_of, tools_of
+from ...pictures.scene.called_flows import called_flows
 from ...pictures.scene.groups import steps_of_groups, with_groups
 from ...pictures.scene.scene import Frame, Scene, within
 from ...pictures.theme import STATES
@@ -96,13 +96,14 @@ def picture_json(linked: Linked, arguments: Mapping[str, Any]) -> Json:
     inside = texts_of(arguments.get("flow"))
     shown = linked_within(linked, inside)
     flow = shown.flow
-    called = [id for id, callee in shown.callees.items() if isinstance(callee, Linked)]
-    offered: dict[str, Sequence[str]] = {}
-    answering: dict[str, str] = {}
-    for call in calls(flow.body):
-        offered |= tools_of(call, shown.callees)
-        answering |= answering_of(call, shown.callees)
-    draw = partial(scene, called=called, offered=offered, answering=answering)
+    inner = called_flows(flow, shown.callees, MOST_UNFOLDED)
+    draw = partial(
+        scene,
+        called=inner.enterable,
+        opened=inner.opened,
+        offered=inner.offered,
+        answering=inner.answering,
+    )
     drawn = with_groups(draw(flow), ())
     groups = steps_of_groups(drawn)
     frames = {frame.id for frame in drawn.frames}

@@ -49,6 +49,7 @@ LATER_SCRIPTS = (
     "conversation",
     "lanes",
     "overview",
+    "tips",
     "calls",
     "runs",
     "later",

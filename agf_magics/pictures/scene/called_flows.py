@@ -25,6 +25,9 @@ class Called(NamedTuple):
     """The names of the tools that models may call, by the path of the step that calls them."""
     answering: Mapping[str, str]
     """The models that answer in place of those that steps name, by the paths of the steps."""
+    enterable: frozenset[str]
+    """The paths of the calls of a flow which a page can show by itself, also of one that nobody wrote, such as
+    the session of an agent."""
 
 
 def called_flows(flow: Flow, callees: Mapping[str, Any], most: int) -> Called:
@@ -34,6 +37,7 @@ def called_flows(flow: Flow, callees: Mapping[str, Any], most: int) -> Called:
     count = _count(scene(flow))
     opened = dict[str, Flow]()
     closed = set[str]()
+    enterable = set[str]()
     offered = dict[str, Sequence[str]]()
     answering = dict[str, str]()
     waiting = [(flow, callees, "")]
@@ -42,11 +46,10 @@ def called_flows(flow: Flow, callees: Mapping[str, Any], most: int) -> Called:
             path = f"{before}{call.id}"
             offered |= tools_of(call, linked, before)
             answering |= answering_of(call, linked, before)
-            inner = [
-                inner_flow
-                for inner_flow in flows_of(linked.get(call.id))
-                if not inner_flow.flow.origin.is_built
-            ]
+            called = flows_of(linked.get(call.id))
+            if called and called[0] is linked.get(call.id):
+                enterable.add(path)
+            inner = [one for one in called if not one.flow.origin.is_built]
             more = _count(scene(inner[0].flow), within_a_call=True) - 1 if len(inner) == 1 else 0
             if more and count + more <= most:
                 count += more
@@ -54,7 +57,7 @@ def called_flows(flow: Flow, callees: Mapping[str, Any], most: int) -> Called:
                 waiting.append((inner[0].flow, inner[0].callees, f"{path}/"))
             elif inner:
                 closed.add(path)
-    return Called(opened, frozenset(closed), offered, answering)
+    return Called(opened, frozenset(closed), offered, answering, frozenset(enterable))
 
 
 def tools_of(

@@ -1,0 +1,20 @@
+// What a box tells who points at it or goes to it: its state and its time, how its result or its error begins, which the kernel knows, and what it is.
+
+function tellsOfBoxes({ Now, Step }) {
+  async function tell(picture, i, box) {
+    const { state } = picture, row = state.rows[i], isOther = box.told !== row, look = picture.lookOf(i);
+    const write = () => {
+      const { took, within } = row ? state.tookOf(i) : {}, now = [[row?.[Now.words] || `${look.mark} ${look.word}`, took && took + within, row?.[Now.counted]].filter(Boolean).join(" · "), box.brief].filter(Boolean);
+      for (const title of box.titles) title.textContent = [...now, "", box.name].join("\n");
+      box.group.setAttribute("aria-label", [box.name, ...now].join(", "));
+    };
+    if (isOther) box.brief = "";
+    write();
+    if (!isOther || !row || row[Now.start] == null || state.isDeaf) return;
+    box.told = row;
+    try { box.brief = (await state.request("step", { step: state.tree[i][Step.id] })).brief; } catch { box.told = null; }
+    if (box.told === state.rows[i]) write();
+  }
+
+  return { tell };
+}
