@@ -27,7 +27,6 @@ from ..lifecycle.past.past_run import PastRun
 from ..lifecycle.run_internals import linked_flow
 from ..lifecycle.runs.run import Run
 from ..lifecycle.scoring.table_comparison import TableComparison
-from ..lifecycle.table_runs.table import LABEL
 from ..pictures import theme as look
 from ..pictures.amounts import counted
 from ..pictures.diagram import Diagram
@@ -388,7 +387,7 @@ def _table(pages: Sequence[Json]) -> Iterator[str]:
         if not page["rows"]:
             continue
         first, *others = map(ColumnRow._make, page["columns"])
-        columns = [first, ColumnRow("", LABEL, ""), *others]
+        columns = [first, ColumnRow("", page["label"], ""), *others]
         for column in columns:
             looks[column[:2]] = looks.get(column[:2]) or column.look
         for place, _, (number, *texts), label in map(TableRow._make, page["rows"]):

@@ -193,6 +193,18 @@ def test_a_report_of_a_run_over_data_has_its_first_rows_and_its_failed_ones(
         assert [(len(page["rows"]), page["total"]) for page in pages] == [(50, 200)] * 4 + [(2, 2)]
 
 
+def test_the_labels_of_rows_have_a_column_of_their_own_beside_one_of_the_table(
+    journaled: Path, registry: Registry, tmp_path: Path
+) -> None:
+    flow = "{pipeline: same, steps: [{transform: {value: '{size: ctx.label}'}}]}"
+    run = agf.run(flow, over=[{"label": "red"}, {"label": "blue"}], registry=registry)
+    run.table.label(0, "good")
+    page = agf.report(run, tmp_path / "run.html").read_text(encoding="utf-8")
+    (table,) = re.findall(r"<h2>Rows</h2>.*?</table>", page.replace("<wbr>", ""), re.S)
+    heads = re.findall(r"<th scope=.col.[^>]*>([^<]*)<", table)
+    assert sorted(name for name in heads if "label" in name) == ["label", "run.label"]
+
+
 def test_a_secret_is_masked_in_the_rows_of_a_report(journaled: Path, registry: Registry, tmp_path: Path) -> None:
     @agf.tool(registry=registry, secret=("name",))
     def size(name: str) -> Any:

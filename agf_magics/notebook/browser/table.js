@@ -35,7 +35,7 @@ function rowTable({ named, element, button, hint, number, ends }) {
       this.show(page);
     }
 
-    show({ columns, rows, note }) {
+    show({ columns, rows, note, label: name }) {
       const { fixed } = this.state; // a report has one order, and nothing is written
       const listedColumns = named("ColumnRow", columns);
       const head = listedColumns.map(({ name, text, look }) => fixed ? element("th", { scope: "col", class: look }, text) : element("th", { scope: "col", class: look, "aria-sort": name === this.sort ? (this.down ? "descending" : "ascending") : null },
@@ -45,7 +45,7 @@ function rowTable({ named, element, button, hint, number, ends }) {
       const hasLabels = !fixed || listed.some(({ label }) => label), labelled = ([first, ...others], label) => [first, hasLabels ? label : "", ...others];
       const body = listed.map(({ place, isFailed, cells, label }) => element("tr", {}, labelled(cells.map((text, k) => element("td", { title: text, class: [listedColumns[k].look, isFailed && "bad", isFailed && text.length > 30 && "long"].filter(Boolean).join(" ") },
         k || fixed ? text : button(text, () => this.open(place), { class: "link", title: "Show its calls" }))), element("td", {}, fixed ? label : this.labelField(place, label)))));
-      this.body.replaceChildren(rows.length ? element("div", { class: "scroll" }, element("table", { class: "rows" }, element("thead", {}, element("tr", {}, labelled(head, element("th", { scope: "col", title: fixed ? null : "A word of yours about a row, such as good or wrong: saved with the run, column `label` of its table" }, fixed ? "label" : "your label")))), element("tbody", {}, body)))
+      this.body.replaceChildren(rows.length ? element("div", { class: "scroll" }, element("table", { class: "rows" }, element("thead", {}, element("tr", {}, labelled(head, element("th", { scope: "col", title: fixed ? null : `A word of yours about a row, such as good or wrong: saved with the run, column ${name} of its table` }, fixed ? name : "your label")))), element("tbody", {}, body)))
         : hint("There is no such row."), note ? hint(note) : "");
       const table = this.body.querySelector(".scroll");
       if (table) this.view.panel.fit(table);

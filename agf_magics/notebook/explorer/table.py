@@ -77,6 +77,7 @@ def table_page(run: AnyRun, arguments: Mapping[str, Any]) -> Json:
         "failed": len(table.failed),
         "before": line(_earlier(run), 90),
         "note": more,
+        "label": line(label, 60),
         "columns": [
             ColumnRow(name, line(name, 60), look_of(row.get(name) for row in rows))
             for name in columns
