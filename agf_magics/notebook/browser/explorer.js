@@ -21,13 +21,13 @@ class Explorer {
     const kept = state.kept ??= { folded: new Set(), chosen: -1, tab: state.draw ? "picture" : "steps", sizes: {} };
     Object.assign(this, { folded: kept.folded, chosen: kept.chosen, tab: kept.tab, sizes: kept.sizes, isNarrow: false, isBelow: false, showsUnused: false, said: 0 });
     this.title = element("button", { type: "button", class: "title", title: "Show the result of the run", on: { click: () => this.pick(-1) } });
-    this.titles = { name: element("b"), status: element("span", { class: "state", style: { width: "auto" } }), counts: element("span", { class: "counts" }), dropped: button("", () => this.nextFailed(DROPPED), { class: "link bad", title: "Show the next step in which something failed" }) };
+    this.titles = { name: element("b"), status: element("span", { class: "state", style: { width: "auto" } }), counts: element("span", { class: "counts" }), dropped: button("", () => this.nextFailed(DROPPED), { class: "link bad", title: "The next step that failed" }) };
     this.title.append(this.titles.name, " · ", this.titles.status, this.titles.counts, " · ", this.took = element("span"));
     this.buttons = {
       cancel: button("Cancel", () => this.act("cancel"), { title: "Cancel this run; Kernel ▸ Interrupt (■) does the same" }),
       resume: button("Resume", () => this.act("resume"), { title: "Resume this run: completed calls are not repeated" }),
       rerun: button("Run from here", () => this.act("rerun", { step: this.state.tree[this.chosen][Step.id] }),
-        { title: "A new run: the results on which the selected step depends are reused" }),
+        { title: "A new run that reuses the results on which this step depends" }),
     };
     this.tabs = Object.fromEntries(Object.entries(TABS).map(([name, text]) => [name, element("button", {
       type: "button", role: "tab", id: `tab-${name}`, "aria-controls": "main",
