@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import threading
 from collections import Counter
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import numpy
+import pandas
+import polars
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,6 +23,42 @@ from agf_magics.lifecycle.past.calls_of_run import calls_of
 from agf_magics.lifecycle.runs.live import live
 from tests.engine import kept
 from tests.engine.virtual_time import busy_listener, run_virtual
+
+NAN = float("nan")
+
+INPUTS: dict[str, tuple[Any, Any]] = {
+    "a number": (1, 2),
+    "nan": (NAN, 1.0),
+    "nan in a list": ([1, NAN], [2, NAN]),
+    "a missing value": (pandas.NA, pandas.NaT),
+    "an array": (numpy.array([1, 2]), numpy.array([1, 3])),
+    "an array in an object": ({"a": numpy.array([1, 2])}, {"a": numpy.array([1, 3])}),
+    "a frame": (pandas.DataFrame({"a": [1, None]}), pandas.DataFrame({"a": [1, 2]})),
+    "a frame of polars": (polars.DataFrame({"a": ["x", None]}), polars.DataFrame({"a": ["x", "y"]})),
+}
+
+
+@pytest.mark.parametrize("kind", INPUTS)
+def test_the_whole_input_may_be_given_again_but_no_other_one(kind: str, tmp_path: Path) -> None:
+    same, other = INPUTS[kind]
+    registry = agf.Registry()
+    outcomes: list[Any] = [ValueError("not yet"), "done"]
+
+    @agf.tool(registry=registry, secret=["key"])
+    def send(key: str, x: Any) -> str:
+        outcome = outcomes.pop(0)
+        if isinstance(outcome, ValueError):
+            raise outcome
+        return str(outcome)
+
+    text = "{pipeline: p, steps: [{tool: {name: send, args: {key: !expr ctx.key, x: !expr ctx.x}}}]}"
+    with kept.journal_in(tmp_path):
+        run = agf.run(text, {"key": "hunter2-and-more", "x": same}, registry=registry, raises=False)
+        with pytest.raises(agf.DefinitionError, match="'x' cannot be changed"):
+            agf.resume(run.run_id, input={"key": "hunter2-and-more", "x": other}, registry=registry)
+        again = {"key": "hunter2-and-more", "x": copy.deepcopy(same)}
+        assert agf.resume(run.run_id, input=again, registry=registry).output == "done"
+
 
 Calls = list[tuple[str, Any]]
 

@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from ...catalog import Registry, default
+from ...catalog.digests.digesting import digest_value
 from ...engine.calls.answers import parse_answer_value
 from ...engine.host.hold_interrupts import hold_for
 from ...engine.host.host import Asker
@@ -29,6 +30,7 @@ from ...flow.step_path import format_path
 from ...journal.claims import claim, pause, undo_claim
 from ...journal.codec.encoding import DecodeError
 from ...journal.codec.identities import Identities
+from ...journal.codec.parted import content_digest
 from ...journal.codec.signatures import SignatureError, is_signed, user_key
 from ...journal.database.errors import JournalError, as_definition_errors, unusable
 from ...journal.database.store import Store
@@ -403,10 +405,13 @@ def _input_again(order: Manifest, input: Value, run_id: str) -> Value:
 
 
 def _same(value: Value, other: Value) -> bool:
-    try:
-        return bool(value == other)
-    except Exception:  # a user's class, a table
-        return False
+    """Whether two inputs are the same: by ``==``, or by a digest where ``==`` does not tell, as of NaN, an
+    array or a table."""
+    with contextlib.suppress(Exception):  # a user's class, a table
+        if bool(value == other):
+            return True
+    digests = (map(digest, (value, other)) for digest in (digest_value, content_digest))
+    return any(first is not None and first == second for first, second in digests)
 
 
 class Waiting(NamedTuple):
