@@ -421,6 +421,19 @@ def evil(text: str) -> str:
 """
 
 
+def test_the_button_of_the_state_over_time_looks_pressed_as_long_as_it_is_open(opened: Open) -> None:
+    page = opened(SETUP, FLOW)
+    page.run_all()
+    opener = page.explorer(1).locator("button:text-is('State over time')")
+    for is_open in (True, False, True):
+        opener.click()
+        page.explorer(1).locator(f"button[aria-pressed={str(is_open).lower()}]:text-is('State over time')").wait_for()
+        assert ("Close" in str(opener.get_attribute("title"))) == is_open
+        assert (opener.evaluate("node => getComputedStyle(node).boxShadow") != "none") == is_open
+    page.picture("state-over-time-open", 1)
+    assert not page.errors
+
+
 def test_html_in_any_text_is_shown_as_text(opened: Open) -> None:
     page = opened(SETUP, EVIL, HOSTILE, EVIL.replace("</script>", "</script>2"))
     page.run_all()

@@ -21,13 +21,20 @@ export default base => {
         element("div", { class: "bar-of-time" }, button("‹", () => this.move(this.at - 1), { title: "One moment back", "aria-label": "One moment back" }), this.slider,
           button("›", () => this.move(this.at + 1), { title: "One moment on", "aria-label": "One moment on" }), this.where, this.go),
         element("div", {}, "changes since ", this.select), this.note, this.body);
-      opener?.setAttribute("aria-expanded", "true");
+      this.isShown();
       this.fetch();
+    }
+
+    // The button that opened it looks pressed, and says how to close it.
+    isShown() {
+      const isOpen = !this.place.hidden;
+      for (const name of ["aria-expanded", "aria-pressed"]) this.opener?.setAttribute(name, String(isOpen));
+      if (this.opener) this.opener.title = isOpen ? "Close the state over time" : "The stores or the state of the run at each moment";
     }
 
     toggle() {
       this.place.hidden = !this.place.hidden;
-      this.opener.setAttribute("aria-expanded", String(!this.place.hidden));
+      this.isShown();
       if (!this.place.hidden) this.fetch();
     }
 

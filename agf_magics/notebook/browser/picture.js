@@ -100,7 +100,7 @@ class PictureView {
     this.boxes = new Map();
     const tool = (sign, title, click) => button(sign, click, { title, "aria-label": title });
     this.direction = "auto";
-    this.canvas = element("div", { class: "picture", on: { pointerover: event => { this.lightUp(event.target); this.tell(event.target); },
+    this.canvas = element("div", { class: "picture", on: { pointerover: event => this.tell(event.target),
       wheel: event => this.wheel(event), pointerdown: event => this.drag(event), keydown: event => this.key(event), focusin: event => { this.ringAround(this.boxes.get(Number(event.target.dataset.row))); this.tell(event.target); } } });
     this.crumbs = element("nav", { class: "crumbs", "aria-label": "Flows" });
     this.seen = new Map(); // the part of each flow that was in sight, by the path to it
@@ -290,13 +290,6 @@ class PictureView {
     }, SECOND_CLICK);
   }
 
-  // A tag of a value that comes from far away shows its source.
-  lightUp(target) {
-    for (const box of this.boxes.values()) box.group.classList.remove("source");
-    const from = target.closest?.("g.tag")?.dataset.from;
-    if (from) for (const box of this.boxes.values()) box.group.classList.toggle("source", box.id === from);
-  }
-
   turnTo(direction) {
     this.direction = direction;
     this.turn.title = this.turn.ariaLabel = `Direction: ${DIRECTION_NAMES[direction]}`;
@@ -332,10 +325,7 @@ class PictureView {
   }
 
   // Who points at a box, or goes to it, is told more.
-  tell(target) {
-    const id = target.closest?.("[data-step]")?.dataset.step, [i, box] = [...this.boxes].find(([, box]) => box.id === id) ?? [];
-    if (box) loadLater(this.state).then(views => views.tell(this, i, box), () => {});
-  }
+  tell(target) { loadLater(this.state).then(views => views.tell(this, target), () => {}); }
 
   // Everything else moves: the frame itself stays at the pointer, and the picture keeps its direction.
   toggle(id, at) {
