@@ -256,6 +256,43 @@ def test_a_comparison_marks_what_was_reused_and_names_the_steps_without_calls(op
     assert not page.errors
 
 
+HALVES = """%%pipeline --run
+pipeline: halves
+steps:
+- for_each:
+    over: "[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]"
+    on_error: continue
+    max_parallel: 1
+    do: {tool: {name: half, args: {n: !expr item}}}
+    collect: {transform: {value: pipe}}
+    output: halved"""
+HALF = """@tool
+async def half(n: int) -> int:
+    if n % 2:
+        raise ValueError("it is odd")
+    if n == 10 and not WORKS:
+        await asyncio.Event().wait()
+    return n // 2"""
+
+
+@pytest.mark.parametrize("width", [1200, 1600])
+def test_a_resumed_fan_out_says_what_was_dropped_and_that_results_were_reused(opened: Open, width: int) -> None:
+    page = opened(SETUP, HALF, HALVES, "WORKS.append(1)", width=width)
+    page.run(0)
+    page.run(1)
+    page.run(2, wait=False)
+    page.says(2, "4 ok, 5 failed")
+    page.explorer(2).locator("button:text-is('Cancel')").click()
+    page.finished()
+    page.run(3)
+    page.explorer(2).locator("button:text-is('Resume')").click()
+    page.says(2, "1 of 1 step")
+    row = page.explorer(2).locator(".row", has_text="halved").first
+    state = row.locator(".state")
+    assert re.fullmatch(r"! ok, 6 dropped, ↺( \d+ reused)?", state.inner_text())
+    assert state.evaluate("node => node.scrollWidth <= node.clientWidth")
+
+
 def test_an_open_list_of_runs_goes_on(opened: Open) -> None:
     page = opened(SETUP, INVOICES, "WORKS.append(1)", "%runs", "1 + 1")
     page.run(0)

@@ -218,10 +218,11 @@ class StepList {
     Object.assign(node, { row, now });
     const state = (row[Now.words] || `${look.mark} ${look.word}`).replace("ok, ↺", "↺");
     node.style.top = `${place * ROW}px`;
-    // Where there is room, all states are as wide as the widest; elsewhere a long one is its word, which the counts complete.
+    // Where there is room, all states are as wide as the widest; elsewhere a long one lacks its end, or is its word, which the counts complete.
     const wide = isShort ? 0 : this.measured(state);
     if (!isBrief && wide > this.states) this.node.style.setProperty("--states", `${this.states = Math.min(wide, WIDEST)}px`);
-    setText(node.state, isShort || wide > this.states ? look.mark + (isShort ? "" : ` ${look.word}`) + (state.match("↺") ?? "") : state, state);
+    const again = state.match("↺") ?? "", brief = isShort ? [look.mark + again] : [state, state.replace(/↺.*/, "↺")];
+    setText(node.state, brief.find(text => isShort || this.measured(text) <= this.states) ?? `${look.mark} ${look.word}${again && ` ${again}`}`, state);
     if (node.said !== state) node.state.setAttribute("aria-label", node.said = state); // a mark alone says nothing
     node.state.style.setProperty("--state", look.color);
     setText(node.twist, !this.state.hasInner[i] ? "" : folded.has(i) ? "▸" : "▾");

@@ -343,23 +343,22 @@ class _Painter:
         area = label_area(drawn_line)
         if area is None:
             return
-        place = area.middle
         is_value = link.kind in VALUES
         fill, role = (look.LIGHT.value, "v") if is_value else (look.LIGHT.dim, "d")
-        halo = f' paint-order="stroke" stroke="{look.LIGHT.page}" stroke-width="3"'
         if (end := drawn_line.leader) is not None:
-            begin = area.towards(end)  # not inside: it would strike through the letters
-            way = f"M{end.x:.1f} {end.y:.1f}L{begin.x:.1f} {begin.y:.1f}"
+            border = area.towards(end)  # from its middle the line would strike through the letters
+            way = f"M{end.x:.1f} {end.y:.1f}L{border.x:.1f} {border.y:.1f}"
             color, of_line = (look.LIGHT.value, "w") if is_value else (look.LIGHT.line, "l")
             yield f'<path class="{of_line}" d="{way}" fill="none" stroke="{color}"{DOTTED}/>'
         if drawn_line.is_under_label:
             plate = _rectangle(area)
             yield f'<rect class="p" {_sized(plate, 3)} fill="{look.LIGHT.page}"/>'
-        more = f' text-anchor="middle"{halo}'
+        halo = f'paint-order="stroke" stroke="{look.LIGHT.page}" stroke-width="3"'
+        more = f' text-anchor="middle" {halo}'
         texts = link.label.split("\n")
-        first = place.y + BASELINE - LABEL_LEADING * (len(texts) - 1) / 2
+        first = area.middle.y + BASELINE - LABEL_LEADING * (len(texts) - 1) / 2
         for row, text in enumerate(texts):
-            yield _text(place.x, first + LABEL_LEADING * row, text, fill, f"{role} h", more)
+            yield _text(area.middle.x, first + LABEL_LEADING * row, text, fill, f"{role} h", more)
 
     def numbers(self) -> Iterator[str]:
         """The numbers of the rounds on the edges that were taken. If those of one edge have no room,
