@@ -288,10 +288,33 @@ def _table(
     """The rows of the definition as it is now, then the rows of removed steps of the run."""
     aligned = align(list(past.progress.rows.values()), list(planned.progress.rows.values()))
     edited = _edited_expressions(planned, aligned)
-    depend = dependents(linked_flow(planned), {*forecast.made_again, *edited})
-    names = {row.key: shown_name(row) for row in planned.progress.rows.values()}
     # If no call is made again, a run that failed fails here as it did: that is no early end.
     is_cut = error is not None and (bool(forecast.made_again) or past.status == "ok")
+    rows, rows_of_run = _rows_now(planned, forecast, aligned, edited, is_cut)
+    steps_of_run = [row for row in past.progress.rows.values() if _is_of_definition(row)]
+    for row in steps_of_run:
+        if row.id not in rows_of_run:
+            rows.append(_table_row(row, "", "the definition no longer has it", "removed"))
+            rows_of_run[row.id] = rows[-1]
+    table = Stale(rows)
+    table.run_id = past.run_id
+    table.rows_of_run = rows_of_run
+    ids = {row.id: None for row in steps_of_run}
+    has_moved = [id for id in rows_of_run if id in ids] != list(ids)
+    has_changes = bool(edited) or any(row["change"] for row in table)
+    fails_now = is_cut and isinstance(error, StepError) and past.status == "ok"
+    table.is_edited = forecast.shows_edit or has_moved or has_changes or fails_now
+    cut = _words_of_end(error) if is_cut and table.unknown else ""
+    table.note = "; ".join(filter(None, (note, cut)))
+    return table
+
+
+def _rows_now(
+    planned: Run, forecast: Forecast, aligned: Mapping[Key, Row], edited: set[Key], is_cut: bool
+) -> tuple[list[dict[str, Any]], dict[str, dict[str, Any]]]:
+    """The rows of the definition as it is now, and those that the run has by their ids in the run."""
+    depend = dependents(linked_flow(planned), {*forecast.made_again, *edited})
+    names = {row.key: shown_name(row) for row in planned.progress.rows.values()}
     rows = list[dict[str, Any]]()
     rows_of_run = dict[str, dict[str, Any]]()
     for row in planned.progress.rows.values():
@@ -302,36 +325,30 @@ def _table(
         before = aligned.get(row.key)
         calls = forecast.made_again[row.key]
         if before is None and not _is_of_definition(row):
-            # The run has no row of this part, so the step whose part it is stands for it.
-            of_step = next((one for one in reversed(rows) if one["key"] == row.key[:-1]), None)
-            if calls and of_step is not None:
-                why = why if of_step["change"] else NOW_A_MODEL
-                of_step.update(state="again", why=why, calls=of_step["calls"] + calls)
+            _mark_step_of(row, rows, calls, why)
             continue
         change = "new" if before is None else ""
         rows.append(_table_row(row, state, why, change, calls, forecast.reused_calls[row.key]))
         rows[-1]["is_retry"] = bool(calls) and forecast.misses[row.key].is_retry
         if before is not None:
             rows_of_run[before.id] = rows[-1]
-    steps_of_run = [row for row in past.progress.rows.values() if _is_of_definition(row)]
-    for row in steps_of_run:
-        if row.id not in rows_of_run:
-            rows.append(_table_row(row, "", "the definition no longer has it", "removed"))
-            rows_of_run[row.id] = rows[-1]
-    table = Stale(rows)
-    table.run_id = past.run_id
-    table.rows_of_run = rows_of_run
-    ids = [row.id for row in steps_of_run]
-    has_moved = [id for id in rows_of_run if id in set(ids)] != ids
-    has_changes = bool(edited) or any(row["change"] for row in table)
-    fails_now = is_cut and isinstance(error, StepError) and past.status == "ok"
-    table.is_edited = forecast.shows_edit or has_moved or has_changes or fails_now
-    why = f" ({type(error).__name__})"
+    return rows, rows_of_run
+
+
+def _mark_step_of(part: Row, rows: list[dict[str, Any]], calls: int, why: str) -> None:
+    """Mark the step of a definition to which ``part`` belongs: the run has no row of this part, so the
+    step stands for its ``calls``."""
+    step = next((row for row in reversed(rows) if row["key"] == part.key[:-1]), None)
+    if calls and step is not None:
+        why = why if step["change"] else NOW_A_MODEL
+        step.update(state="again", why=why, calls=step["calls"] + calls)
+
+
+def _words_of_end(error: BaseException | None) -> str:
+    """Why the comparison ended early."""
     if isinstance(error, AgfError):
-        why = f": {error.diagnostic.message}"
-    cut = f"the comparison ended early{why}" if is_cut and table.unknown else ""
-    table.note = "; ".join(filter(None, (note, cut)))
-    return table
+        return f"the comparison ended early: {error.diagnostic.message}"
+    return f"the comparison ended early ({type(error).__name__})"
 
 
 def _is_of_definition(row: Row) -> bool:
