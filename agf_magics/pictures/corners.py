@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ..flow.progress.progress import Progress
 from ..flow.progress.rows import Row, key_of
 from ..flow.session_tools import tool_id
+from ..flow.step_path import StepPath
 from .row_words import AGAIN, short, times_of, turns_of
 from .tally import Tally
 from .theme import STATES, State, state
@@ -112,11 +113,13 @@ def tool_look(row: Row, tool: str) -> str:
     return "failed" if row.state == "failed" else "kept"
 
 
-def taken_edges(progress: Progress) -> Mapping[tuple[str, str, str], list[int]]:
+def taken_edges(
+    taken: Sequence[tuple[StepPath, str, str]],
+) -> Mapping[tuple[str, str, str], list[int]]:
     """The edges that graphs which run once have taken. The key is the id of the graph's row, the source
     and the target; the value has the numbers of the rounds. An edge from START has the number 1."""
     numbers: dict[tuple[str, str, str], list[int]] = {}
-    for path_and_round, source, target in list(progress.taken_edges):
+    for path_and_round, source, target in list(taken):
         *path, rounds = path_and_round
         key = key_of(tuple(path))
         if len(key) == len(path) and isinstance(rounds, int):

@@ -209,7 +209,10 @@ def states(progress: Progress) -> States:
         for key, row in progress.rows.items()
         if row.state != "pending"
     }
-    edges = {way(*edge): numbers_of(numbers) for edge, numbers in taken_edges(progress).items()}
+    edges = {
+        way(*edge): numbers_of(numbers)
+        for edge, numbers in taken_edges(progress.taken_edges).items()
+    }
     return {**corners, **tool_corners(progress), **edges}
 
 

@@ -150,7 +150,7 @@ def _with_roles(step: Step, parent: Step, depth: int) -> Iterator[tuple[int, str
 
 def _edges(flow: Flow, progress: Progress | None) -> Iterator[str]:
     """A graph's edges with their conditions and the rounds after which they were taken."""
-    numbers = taken_edges(progress) if progress else {}
+    numbers = taken_edges(progress.taken_edges) if progress else {}
     for walk in (step for step in every(flow.body) if isinstance(step, Walk)):
         yield "  edges:"
         for edge in walk.edges:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import agf_magics
-from tests.browser.harness import EXPLORERS, Open
+from tests.browser.harness import EXPLORERS, PICTURES, Open
 from tests.browser.test_folding import FOCUSED, picture_of
 
 if TYPE_CHECKING:
@@ -70,6 +70,31 @@ def test_a_drag_selects_nothing_and_ends_when_the_button_is_released_elsewhere(o
     assert page.page.evaluate(VIEW) == moved, "the drag is over"
     mouse.up()
     assert page.errors == []
+
+
+def test_the_picture_is_as_it_was_at_the_moment_of_the_state_over_time(opened: Open) -> None:
+    page = opened(SETUP, GRAPH)
+    page.run_all()
+    picture = picture_of(page, 1)
+    corners = f"() => {EXPLORERS}.flatMap(root => root.host.explorer.picture).flatMap(view => [...view.boxes.values()])"
+    corners += ".map(box => box.corner.textContent)"
+    numbers = f"() => {EXPLORERS}.flatMap(root => root.host.explorer.picture.edges.map(edge => edge.all))"
+    end = page.page.evaluate(corners), page.page.evaluate(numbers)
+    explorer = page.explorer(1)
+    opener = explorer.locator("button:text-is('State over time')")
+    opener.click()
+    explorer.locator(".where", has_text="moment").wait_for()
+    assert (page.page.evaluate(corners), page.page.evaluate(numbers)) == end  # the last moment
+    explorer.locator("input[aria-label=Moment]").press("Home")
+    explorer.locator(".where", has_text="moment 1 of").wait_for()
+    page.wait(f"({corners})().includes('▶ running')")
+    assert [words for words in page.page.evaluate(corners) if words] == ["▶ running"]
+    assert sum(bool(words) for words in page.page.evaluate(numbers)) == 1
+    picture.screenshot(path=PICTURES / "state-over-time-picture.png")
+    opener.click()
+    page.wait(f"!({corners})().includes('▶ running')")
+    assert (page.page.evaluate(corners), page.page.evaluate(numbers)) == end
+    assert not page.errors
 
 
 def test_each_box_has_the_focus_by_keys_and_enter_leads_to_its_details(opened: Open) -> None:

@@ -173,6 +173,38 @@ def test_the_state_at_each_moment_and_its_difference(journaled: Kernel) -> None:
     assert "no moment 4" in wrong["why"]
 
 
+ROUNDS = """\
+%%graph rounds --run --set n=0
+state: {n: int}
+nodes:
+  add: {type: passthrough, output: {n: "{state.n + 1}"}}
+  check: {type: passthrough, output: {n: "{state.n}"}}
+edges:
+- {from: START, to: add}
+- {from: add, to: check}
+- {from: check, to: add, condition: n < 2}
+- {from: check, to: END, condition: else}
+"""
+
+
+def test_the_picture_at_a_moment_has_what_had_run_by_then_what_runs_and_the_edges_so_far(journaled: Kernel) -> None:
+    page = Page(journaled, journaled.good(ROUNDS))
+    corners, edges = [], []
+    for at in range(page.get("moments")["total"]):
+        answer = page.get("moment", at=at, since=0, rows=True)
+        corners.append([row[2] for row in sorted(answer["rows"])])
+        edges.append([words for _, words in sorted(answer["edges"].items())])
+    assert corners == [
+        ["▶ running", "· pending"],
+        ["✓ ok", "▶ running"],
+        ["1× ▶1", "✓ ok"],
+        ["✓ 2×", "1× ▶1"],
+        ["✓ 2×", "✓ 2×"],
+    ]
+    assert edges == [["1"], ["1", "2"], ["1", "2", "3"], ["1", "2, 4", "3"], ["1", "2, 4", "5", "3"]]
+    assert "rows" not in page.get("moment", at=1, since=0), "a report has no such picture"
+
+
 def test_a_past_run_has_moments_even_without_its_tools(journaled: Kernel) -> None:
     two(journaled)
     journaled.good("from agf_magics import registry\nregistry.tools.remove('second')\nregistry.tools.remove('choosy')")

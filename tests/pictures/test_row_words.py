@@ -650,7 +650,7 @@ def test_the_edges_that_a_walk_took_have_the_numbers_of_their_rounds() -> None:
     progress = Progress(load(EACH))
     inner = ("steps[0]", 3, "do", 0)
     progress.taken_edges = [(("a", 0), "START", "x"), (("a", 1), "x", "y"), (("a", 4), "x", "y"), (inner, "x", "y")]  # type: ignore[assignment]
-    assert taken_edges(progress) == {("a", "START", "x"): [1], ("a", "x", "y"): [2, 5]}
+    assert taken_edges(progress.taken_edges) == {("a", "START", "x"): [1], ("a", "x", "y"): [2, 5]}
 
 
 @pytest.mark.parametrize(

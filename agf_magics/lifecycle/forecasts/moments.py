@@ -11,8 +11,10 @@ from collections.abc import Callable
 from itertools import islice
 from typing import Any, NamedTuple
 
+from ...engine.linking.linked import Linked
 from ...flow.flow import Flow, stores_in
 from ...flow.progress import events as ev
+from ...flow.progress.progress import Progress
 from ...flow.progress.rows import key_of
 from ...flow.protocols import Frame
 from ...flow.step_names import name_of, part_names
@@ -23,6 +25,7 @@ from ...pictures.plain import line
 from ...values.value import Value
 from ..past.past_run import PastRun
 from ..runs.run import Run
+from .moment_rows import MomentRows
 from .recorded_evaluation import RecordedEvaluation, RecordedJournal, SeenEnough
 from .stand_ins import as_shown
 
@@ -60,9 +63,12 @@ class Difference(NamedTuple):
 class Moments:
     """The states of one run, in their order."""
 
-    def __init__(self, flow: Flow, moments: list[Moment], note: str, secrets: Secrets) -> None:
+    def __init__(
+        self, flow: Flow, moments: list[Moment], rows: MomentRows, note: str, secrets: Secrets
+    ) -> None:
         self._flow = flow
         self._moments = moments
+        self.rows = rows
         self.note = note
         """The reason why the last moments are missing; empty: none is missing."""
         self._mask = secrets.shown
@@ -104,8 +110,10 @@ class _MomentMaker:
     """Turns each frame of the outermost flow into a moment."""
 
     def __init__(
-        self, flow: Flow, journal: RecordedJournal, clock: Callable[[float], float]
+        self, linked: Linked, journal: RecordedJournal, clock: Callable[[float], float]
     ) -> None:
+        flow = linked.flow
+        self.rows = MomentRows(Progress(flow, linked.callees))
         self.moments: list[Moment] = []
         self._journal = journal
         self._clock = clock
@@ -118,6 +126,7 @@ class _MomentMaker:
         """The steps of the outermost flow that ended since the last moment."""
 
     def on_event(self, event: ev.Event) -> None:
+        self.rows.apply(event)
         if type(event) is ev.StepFinished and len(key_of(event.at)) == 1:
             self._ended.setdefault(str(event.at[0]))
 
@@ -131,6 +140,7 @@ class _MomentMaker:
             raise SeenEnough(f"the first {MOST_MOMENTS:,} moments")
         seconds = None if ended is None else self._clock(ended)
         moments.append(self._moment(seconds, frame) if moments else Moment("start", 0.0, frame))
+        self.rows.note_moment()
         self._ended.clear()
 
     def _moment(self, seconds: float | None, frame: Frame) -> Moment:
@@ -151,6 +161,6 @@ def find_moments(run: Run | PastRun) -> Moments:
     """The moments of a run, running or ended. Raises DefinitionError if the run is not journaled or
     cannot be read."""
     again = RecordedEvaluation(run)
-    maker = _MomentMaker(again.linked.flow, again.journal, again.past.clock)
+    maker = _MomentMaker(again.linked, again.journal, again.past.clock)
     note = again.evaluate(emit=maker.on_event, on_frame=maker.on_frame)
-    return Moments(again.linked.flow, maker.moments, note, run.secrets)
+    return Moments(again.linked.flow, maker.moments, maker.rows, note, run.secrets)

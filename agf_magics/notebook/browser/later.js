@@ -3,7 +3,7 @@
 const WAIT = 120; // milliseconds after which a moved slider asks the kernel
 
 export default base => {
-  const { named, element, button, hint, table, details, valueElement, number, setText, duration } = base;
+  const { Now, named, element, button, hint, table, details, valueElement, number, setText, duration } = base;
 
   // The state of a run over time: a slider, the values at a moment, and what changed since another one.
   class Time {
@@ -35,11 +35,12 @@ export default base => {
     toggle() {
       this.place.hidden = !this.place.hidden;
       this.isShown();
-      if (!this.place.hidden) this.fetch();
+      if (this.place.hidden) this.paint(); else this.fetch();
     }
 
     reset() {
       this.at = null;
+      this.paint();
       if (!this.place.hidden) this.fetch();
     }
 
@@ -78,6 +79,12 @@ export default base => {
       this.due = setTimeout(() => this.show(), isNow ? 0 : WAIT);
     }
 
+    // The picture is as it was at the moment; at the last one as the run is.
+    paint(then) {
+      this.state.then = then && !this.place.hidden ? { rows: Object.fromEntries(then.rows.map(row => [row[Now.number], row])), edges: then.edges } : null;
+      for (const view of this.state.views) view.draw?.();
+    }
+
     compare(how) {
       this.since = how;
       if (how === "chosen") {
@@ -90,9 +97,10 @@ export default base => {
     async show() {
       const { at } = this, since = { previous: Math.max(0, at - 1), first: 0, chosen: Math.min(this.kept ?? 0, this.total - 1) }[this.since];
       let found;
-      try { found = await this.state.request("moment", { at, since }); }
+      try { found = await this.state.request("moment", { at, since, ...(this.state.fixed ? {} : { rows: true }) }); }
       catch (error) { return this.body.replaceChildren(hint(error.message)); }
       if (at !== this.at) return;
+      this.paint(at < this.total - 1 && found.rows && found);
       setText(this.where, `moment ${number(at + 1)} of ${number(this.total)} · ${at ? "after " : ""}${found.label}${found.took ? ` · ${found.took}` : ""}`);
       this.next = found.next;
       this.go.hidden = !found.next || !this.state.last.can?.includes("rerun");

@@ -373,7 +373,7 @@ class PictureView {
     }
     if (this.isCut) this.drawMap(); // its boxes have the colours of their states
     // The rounds of all edges; if those of one have no room, how often each was taken.
-    const edges = this.edges ?? [], roundsOf = edge => this.state.edges[[...this.flow, edge.key].join("/")] ?? "";
+    const edges = this.edges ?? [], roundsOf = edge => (this.state.then ?? this.state).edges[[...this.flow, edge.key].join("/")] ?? "";
     const isCounted = edges.some(edge => roundsOf(edge).length > edge.room || roundsOf(edge).endsWith("×"));
     for (const edge of edges) {
       const all = roundsOf(edge), count = isCounted ? timesOf(all) : all, words = count.length > edge.room ? "" : count;
@@ -394,18 +394,21 @@ class PictureView {
     if (!this.boxes.has(this.view.chosen)) this.boxes.values().next().value?.group.setAttribute("tabindex", 0);
   }
 
-  lookOf(i) { return i < 0 ? this.groupNow(this.groups[-2 - i]).look : this.state.look(i); }
+  lookOf(i) { return i < 0 ? this.groupNow(this.groups[-2 - i]).look : this.state.states[this.rowNow(i)[Now.state]]; }
+
+  // The row of a step, or what it was at the moment of the state over time.
+  rowNow(i) { return this.state.then?.rows[i] ?? this.state.rows[i]; }
 
   // What the box of a step shows.
   stepNow(i) {
-    const look = this.state.look(i), row = this.state.rows[i], isRunning = look.name === "running", [done, lost] = [row[Now.okShare], row[Now.failedShare]];
+    const look = this.lookOf(i), row = this.rowNow(i), isRunning = look.name === "running", [done, lost] = [row[Now.okShare], row[Now.failedShare]];
     const does = isRunning ? [row[Now.counted], row[Now.brief]] : []; // its progress, its pace
     return { look, words: look.name === "pending" ? "" : row[Now.corner], done, lost, does, tail: isRunning ? this.state.arriving(i) : "" };
   }
 
   // What the box of a group of steps shows: the state that matters most, how many have ended, and which one runs.
   groupNow(rows) {
-    const looks = rows.map(i => this.state.look(i)), found = looks.reduce((worst, look) => WORST.indexOf(look.name) < WORST.indexOf(worst.name) ? look : worst);
+    const looks = rows.map(i => this.lookOf(i)), found = looks.reduce((worst, look) => WORST.indexOf(look.name) < WORST.indexOf(worst.name) ? look : worst);
     const ended = looks.filter(look => !NOT_ENDED.has(look.name)).length, running = rows.find((_, k) => looks[k].name === "running");
     const look = found.name === "ok" && ended < rows.length && this.state.last.live ? this.state.byName.get("running") : found; // between two of them
     const counted = `${ended}/${rows.length}`, alike = looks.filter(other => other.name === look.name).length; // as `_corner_counts` in Python

@@ -141,7 +141,8 @@ def _moments_of(run: AnyRun, again: bool = False) -> Moments:
 
 
 def answer_moment(run: AnyRun, arguments: Mapping[str, Any]) -> Json:
-    """The state at the moment ``at``, and how it differs from the state at the moment ``since``."""
+    """The state at the moment ``at``, and how it differs from the state at the moment ``since``. ``rows``:
+    whether the page paints its picture as it was then."""
     moments = _moments_of(run)
     at, since = natural(arguments.get("at")), natural(arguments.get("since"))
     if max(at, since) >= len(moments):
@@ -150,7 +151,13 @@ def answer_moment(run: AnyRun, arguments: Mapping[str, Any]) -> Json:
     parts, is_more = moments.differences(since, at)
     changed = {part.path.split(".")[0].split("[")[0] for part in parts}
     names = sorted(state, key=lambda name: name not in changed)
+    then = (
+        {"rows": moments.rows.rows(at), "edges": moments.rows.edges(at)}
+        if arguments.get("rows")
+        else {}
+    )
     return {
+        **then,
         "label": line(moments[at].label, 200),
         "took": duration(moments[at].seconds),
         "step": line(next(iter(moments[at].steps), ""), 200),

@@ -164,6 +164,10 @@ class Updates:
             **({} if edges is None else {"edges": edges}),
         }
 
+    def rows(self, now: float) -> list[list[Any]]:
+        """The rows that differ from those of the last update, without the state of the run."""
+        return self._rows(tallies(self._progress), True, now)
+
     def _state(self, counters: bool) -> tuple[Any, ...]:
         """The facts on which the head of an update depends; with ``counters`` its counts follow at
         the end, so that both lengths can be compared."""
@@ -299,7 +303,7 @@ class Updates:
         self._last_edge = last
         return {
             f"{walk}: {source} → {target}": numbers_of(numbers).words
-            for (walk, source, target), numbers in taken_edges(self._progress).items()
+            for (walk, source, target), numbers in taken_edges(edges).items()
         }
 
 
