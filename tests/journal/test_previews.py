@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,6 +20,7 @@ import agf_magics as agf
 from agf_magics.journal.codec.encoding import preview, without_mark
 from agf_magics.notebook.explorer.open_call import open_call
 from agf_magics.pictures.difference import MISSING, find_differences
+from agf_magics.pictures.pages.past_page import past_text
 from agf_magics.pictures.value_line import value_line
 from agf_magics.pictures.values import value_brief, value_json, value_text
 
@@ -158,7 +161,25 @@ def test_a_secret_is_masked_in_the_first_rows(registry: agf.Registry) -> None:
 
     run = agf.run(text, registry=registry)
     past = agf.runs(run.run_id)
-    assert "hunter2" not in json.dumps([list(past.calls), past.stores, past.output])
+    assert "hunter2" not in json.dumps([list(past.calls), past.stores, past.shown_output])
+
+
+def test_python_is_told_that_an_output_is_a_preview(registry: agf.Registry) -> None:
+    @agf.tool(registry=registry)
+    def days(count: int) -> list[Any]:
+        return [{"day": date(2026, 1, 1), "n": number} for number in range(count)]
+
+    text = "pipeline: days\nsteps:\n- tool: {name: days, args: {count: !expr ctx.count}}"
+    run = agf.run(text, {"count": 1000}, registry=registry)
+    past = agf.runs(run.run_id)
+    with pytest.warns(UserWarning, match=r"a preview of the output of days-.* is not JSON: \.load\(\) returns"):
+        shown = past.output
+    assert (len(shown) < 1000, past.load()) == (True, run.output)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # a page and a file say it themselves
+        assert past_text(past)
+        assert past.compare(past) is not None
+        assert agf.runs(agf.run(text, {"count": 0}, registry=registry).run_id).output == []
 
 
 def test_a_recording_with_other_previews_is_replayed(registry: agf.Registry, tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ def final_values(run: Run | PastRun) -> FinalValues:
         return FinalValues(run.secrets.shown(run.output), run.secrets.shown_values(run.stores))
     stores = run.stores
     cut = [f"named_stores.{name}" for name in run.previews if name in stores]
-    output = run.output
+    output = run.shown_output
     if not run.has_whole_output:
         cut.insert(0, "output")
         with suppress(DefinitionError):

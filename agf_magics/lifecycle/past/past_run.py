@@ -4,6 +4,7 @@ display."""
 from __future__ import annotations
 
 import json
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -166,7 +167,19 @@ class PastRun(BaseRun):
 
     @property
     def output(self) -> Value:
-        """The output for display. `load` returns the value itself if it is not JSON."""
+        """The output; of one that is not JSON a preview, with a warning: `load` returns the value
+        itself."""
+        if not self.has_whole_output:
+            message = (
+                f"this is a preview of the output of {self.run_id}, which is not JSON: "
+                f".load() returns the output"
+            )
+            warnings.warn(message, stacklevel=2)
+        return self.shown_output
+
+    @property
+    def shown_output(self) -> Value:
+        """The output for display, for which nothing is unpickled."""
         row = self._row
         return self._decode(row.output if row.form == "json" else row.shown)
 
@@ -307,7 +320,7 @@ class PastRun(BaseRun):
         other = other if isinstance(other, PastRun) else find_past_run(other)
         first, second = (
             ComparedRun(
-                *(run.run_id, run.input, run.output, run.stores, run.order, run.records),
+                *(run.run_id, run.input, run.shown_output, run.stores, run.order, run.records),
                 StoredValue(run._row.form or "again", run._row.output, run._row.shown),
                 run._row.previews,
                 tuple(run.progress.rows.values()),
@@ -337,7 +350,7 @@ class PastRun(BaseRun):
                 "started": self.started.isoformat(),
                 "seconds": self.seconds,
                 "input": self.input,
-                "output": self.output,
+                "output": self.shown_output,
                 "stores": self.stores,
                 "usage": self.usage.as_json(),
                 "error": str(self.error) if self.error else None,

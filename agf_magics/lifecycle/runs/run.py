@@ -283,6 +283,11 @@ class Run(BaseRun):
         return self._state.output
 
     @property
+    def shown_output(self) -> Value:
+        """The output for display."""
+        return self._state.output
+
+    @property
     def warnings(self) -> tuple[Diagnostic, ...]:
         """The warnings of the run and of its definition, without those that the notebook has
         already shown."""

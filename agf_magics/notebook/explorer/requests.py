@@ -193,8 +193,8 @@ def _run(run: AnyRun, arguments: Mapping[str, Any]) -> Json:
     }
     if run.error is not None:
         facts["error"] = _error(run, run.error)
-    if progress.ended is not None and (run.status == "ok" or run.output is not None):
-        facts["output"] = _shown_value(run, run.output)
+    if progress.ended is not None and (run.status == "ok" or run.shown_output is not None):
+        facts["output"] = _shown_value(run, run.shown_output)
     if run.input:
         facts["input"] = value_json(mask(run.input), mask)
     return facts
@@ -224,7 +224,7 @@ def _text(run: AnyRun, arguments: Mapping[str, Any]) -> Json:
             attempts = calls.attempts(row, MOST_ATTEMPTS)
         value = attempts[-1].value_shown if attempts else row.value
     else:
-        value = run.output
+        value = run.shown_output
     pieces = list[str]()
     length = 0
     try:

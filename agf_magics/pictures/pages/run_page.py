@@ -51,7 +51,7 @@ class RunLike(Protocol):
     @property
     def status(self) -> str: ...
     @property
-    def output(self) -> Value: ...
+    def shown_output(self) -> Value: ...
     @property
     def stores(self) -> Mapping[str, Value]: ...
     @property
@@ -106,7 +106,7 @@ def body_html(
         parts.append(error_html(run.error))
     large: list[tuple[str, str]] = []
     if _has_output(run):
-        output = f'<div style="margin:4px 0">{_value_html(run, run.output)}</div>'
+        output = f'<div style="margin:4px 0">{_value_html(run, run.shown_output)}</div>'
         large.append(("the output", output))
     if rows:
         large.append(("the rows", _rows_html(run)))
@@ -183,7 +183,10 @@ def body_text(
     if error and run.error is not None:
         lines.append(error_text(run.error))
     if _has_output(run):
-        lines += ["output:", *(f"  {text_line}" for text_line in _value_lines(run, run.output))]
+        lines += [
+            "output:",
+            *(f"  {text_line}" for text_line in _value_lines(run, run.shown_output)),
+        ]
     lines += _rows_text(run) if rows else []
     stores = run.progress.stores
     if stores:
@@ -220,7 +223,7 @@ def short_time(lines: list[str]) -> list[str]:
 def _has_output(run: RunLike) -> bool:
     if run.progress.ended is None:
         return False
-    return run.status == "ok" or run.output is not None
+    return run.status == "ok" or run.shown_output is not None
 
 
 def _value_html(run: RunLike, value: Value) -> str:
