@@ -107,7 +107,7 @@ class Run:
     def __init__(
         self, output: Any = None, stores: dict[str, Any] | None = None, error: agf.StepError | None = None
     ) -> None:
-        self.output = output
+        self.shown_output = output
         self.stores = stores or {}
         self.error = error
         self.progress = progress_of(load(DIGEST), failed() if error else [*halfway(), ev.RunEnded(2.0, "ok")])
