@@ -271,8 +271,8 @@ def test_nothing_is_unpickled_to_list_show_compare_or_export_a_run(
         agf.run("main", registry=registry_of(Bomb, lambda value: value))
         (listed,) = agf.runs()
         run = agf.runs(listed.run_id)
-        texts = [repr(agf.runs()), past_text(run), past_html(run), repr(run.trace), repr(run.calls), repr(run.shown_output)]
-        texts += [repr(run.compare(run)), run.export("run.json").read_text()]
+        texts = [repr(agf.runs()), past_text(run), past_html(run), repr(run.trace), repr(run.calls)]
+        texts += [repr(run.shown_output), repr(run.compare(run)), run.export("run.json").read_text()]
         assert all("Bomb" in text for text in (texts[1], texts[4], texts[5], texts[7]))
         assert not Path("exploded").exists()
         run.load()

@@ -290,6 +290,22 @@ def test_steps_that_are_done_or_pending_are_folded_in_a_long_tree(end: str) -> N
     assert steps_html(progress, now=1.5).count("<tr>") == 4
 
 
+def test_steps_inside_of_one_that_did_not_run_are_not_counted() -> None:
+    registry = agf.Registry()
+    for name in ("low", "high"):
+        agf.define(
+            f"pipeline: {name}\nsteps: [{{transform: {{value: '1'}}}}, {{transform: {{value: pipe}}}}]",
+            registry=registry,
+        )
+    text = """\
+pipeline: chosen
+steps:
+- match: {on: ctx.size, cases: {small: {pipeline: low}}, default: {pipeline: high}}
+"""
+    progress = agf.run(text, {"size": "large"}, registry=registry).progress
+    assert squeezed(steps_text(progress, now=1.5)[-1]) == " – did not run 1 inner step"
+
+
 def test_a_short_tree_and_the_tree_of_a_run_that_went_well_are_complete() -> None:
     assert len(steps_text(many(20), now=1.5)) == 20
     events = [event for step in range(200) for event in _done(f"steps[{step}]")]

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from json import dumps
+from math import inf
 from typing import NamedTuple
 
 from ...flow.progress.progress import Failure, Progress
@@ -301,7 +302,7 @@ def _lines(progress: Progress, now: float) -> list[_Line]:
     quiet = {"pending"} if progress.status == "ok" else {"pending", "ok", "skipped"}
     if not _is_large(progress):
         ran = [row for row in rows if not (is_over(progress) and never_ran(row))]
-        unused = [_unused(len(rows) - len(ran))] if len(ran) < len(rows) else []
+        unused = [_unused(rows)] if len(ran) < len(rows) else []
         return _listed(progress, ran, quiet, now) + unused
     loud = sorted(
         (row for row in rows if row.look not in QUIET),
@@ -318,10 +319,21 @@ def _lines(progress: Progress, now: float) -> list[_Line]:
     return lines
 
 
-def _unused(count: int) -> _Line:
-    """The line of the steps that never ran in a run that has ended."""
+def _unused(rows: Iterable[Row]) -> _Line:
+    """The line of the steps that never ran in a run that has ended, counted as the explorer does: those
+    inside of one of them are not counted."""
+    counts, around = Counter[str](), inf
+    for row in rows:
+        if row.depth > around:
+            continue
+        around = row.depth if never_ran(row) else inf
+        if never_ran(row):
+            counts["inner step" if row.depth else "step"] += 1
     shown = look.state("skipped")
-    return _Line(shown, f"{shown.mark} did not run", 0, counted(count, "step"))
+    words = " and ".join(
+        counted(counts[kind], kind) for kind in ("step", "inner step") if counts[kind]
+    )
+    return _Line(shown, f"{shown.mark} did not run", 0, words)
 
 
 def _listed(progress: Progress, rows: list[Row], quiet: set[str], now: float) -> list[_Line]:
