@@ -571,6 +571,25 @@ def test_resume_continues_in_the_same_output(journaled: Kernel) -> None:
     journaled.drain()
 
 
+def test_a_run_that_another_cell_resumes_goes_on_in_its_page(journaled: Kernel) -> None:
+    journaled.good(FRAGILE)
+    text = "%%pipeline --run\npipeline: fragile\nsteps:\n- tool: {name: fragile, output: a}"
+    page = Page(journaled, journaled.run(text))
+    journaled.good("WORKS = True")
+    cell = journaled.begin(f"%resume {page.start['id']}", id="another-cell")
+    while not any(update.get("status") == "ok" for update in page.updates):
+        message = journaled.next()
+        if message["parent_header"].get("msg_id") == cell.id:
+            cell.messages.append(message)
+        content = message["content"].get("data", {}).get("content")
+        if isinstance(content, dict) and content.get("mark") == page.mark:
+            page.messages.append(content)
+    cell.end()
+    assert [message["id"] for message in page.messages if message["type"] == "run"] == [page.start["id"]]
+    assert "resume" not in page.updates[-1]["can"]
+    journaled.drain()
+
+
 def test_run_from_here_is_a_new_run_that_reuses_what_came_before(journaled: Kernel) -> None:
     cell = journaled.good(
         "%%pipeline --run\npipeline: again\nsteps:\n"

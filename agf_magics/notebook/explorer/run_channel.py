@@ -327,6 +327,19 @@ class Channel(Answers):
         for name in [name for name, value in list(names.items()) if value is self.run]:
             if not name.startswith("_"):
                 names[name] = run
+        self._take(run)
+
+    def note_opened(self, other: Answers) -> None:
+        """A run that is resumed elsewhere goes on in this view, too."""
+        if not isinstance(other, Channel) or not self.has_ended:
+            return
+        # A run of this process that is another one with the same id is a later session of it.
+        run = other.run
+        if isinstance(run, Run) and run is not self.run and run.run_id == self.run.run_id:
+            self._take(run)
+
+    def _take(self, run: Run) -> None:
+        """Show another run from now on."""
         with self._lock:
             self.run = run
             self._updates = Updates(run.progress)
