@@ -20,6 +20,19 @@ from tests.notebook.conftest import Cell, Kernel, kernel_in, started
 
 pytestmark = pytest.mark.kernel
 
+BESIDE = """\
+import agf_magics as agf
+from agf_magics import ToolContext, tool
+@tool
+async def wonder(context: ToolContext) -> str:
+    return await context.ask("Go on?", ["yes", "no"])
+_ = agf.define(chr(10).join((
+    "pipeline: beside", "steps:", "- parallel:", "    branches:",
+    "      ask: {tool: {name: wonder, args: {}}}", "      work: {tool: {name: gate, args: {name: beside}}}",
+    "    collect: {transform: {value: pipe}}",
+)))
+h = agf.start("beside", quiet=True)
+"""
 GATED = """\
 %%pipeline --run
 pipeline: gated
@@ -643,6 +656,19 @@ def test_a_question_of_a_background_run_is_answered_in_the_explorer(page_kernel:
     assert not page.ask("answer", where=question["where"], mark=question["mark"], text="now")["ok"]
     page_kernel.drain()
     page_kernel.strays.clear()
+
+
+def test_the_page_of_a_question_shows_what_goes_on_beside_it(page_kernel: Kernel) -> None:
+    page, _ = asking(page_kernel, page_kernel.begin(BESIDE))
+    tree = page.start["tree"]["rows"]
+    (work,) = (number for number, row in enumerate(tree) if row[0].endswith("work"))
+    (page_kernel.folder / "beside").write_text("open")
+    while rows(page.updates).get(work, [None] * 6)[5] is None:  # its end
+        content = page_kernel.next()["content"].get("data", {}).get("content")
+        if isinstance(content, dict) and content.get("mark") == page.mark:
+            page.messages.append(content)
+    page_kernel.good("h.answer('yes'); assert h.wait().status == 'ok'")
+    page_kernel.drain()
 
 
 def asking(kernel: Kernel, cell: Cell) -> tuple[Page, dict[str, Any]]:
