@@ -33,6 +33,15 @@ _ = agf.define(chr(10).join((
 )))
 h = agf.start("beside", quiet=True)
 """
+LETTERS = """\
+from agf_magics import tool
+@tool
+def pay(amount: int) -> int:
+    return amount
+import agf_magics as agf
+calls = "[{_tool: pay, amount: 1, _outputPath: $state.a}, {_tool: pay, amount: 2, _outputPath: $state.b}]"
+_ = agf.define("{confirm: true, calls: " + calls + "}", "plan", name="letters")
+"""
 GATED = """\
 %%pipeline --run
 pipeline: gated
@@ -668,6 +677,26 @@ def test_the_page_of_a_question_shows_what_goes_on_beside_it(page_kernel: Kernel
         if isinstance(content, dict) and content.get("mark") == page.mark:
             page.messages.append(content)
     page_kernel.good("h.answer('yes'); assert h.wait().status == 'ok'")
+    page_kernel.drain()
+
+
+BOTH_ASKED = """\
+import time
+from agf_magics.lifecycle.runs.pending_questions import PendingQuestion
+while len(two.progress.open_questions) < 2 or not PendingQuestion._open: time.sleep(0.01)
+"""
+
+
+def test_of_two_questions_the_page_offers_the_one_that_waits_for_its_answer(page_kernel: Kernel) -> None:
+    page_kernel.good(LETTERS)
+    page, _ = asking(page_kernel, page_kernel.begin("two = %run_pipeline_async letters"))
+    page_kernel.good(BOTH_ASKED)
+    (first,) = page.get("start")["update"]["questions"]
+    assert page.ask("answer", where=first["where"], mark=first["mark"], text="yes")["ok"]
+    page_kernel.good(BOTH_ASKED.replace("< 2", "> 1"))
+    (other,) = page.get("start")["update"]["questions"]
+    assert page.ask("answer", where=other["where"], mark=other["mark"], text="yes")["ok"]
+    page_kernel.good("assert two.wait().status == 'ok'")
     page_kernel.drain()
 
 

@@ -162,8 +162,5 @@ def find_moments(run: Run | PastRun) -> Moments:
     cannot be read."""
     again = RecordedEvaluation(run)
     maker = _MomentMaker(again.linked, again.journal, again.past.clock)
-    is_running = isinstance(run, Run) and not run.done
     note = again.evaluate(emit=maker.on_event, on_frame=maker.on_frame)
-    if is_running:
-        note = ""  # the evaluation ends where the run is, and nothing is missing
     return Moments(again.linked.flow, maker.moments, maker.rows, note, run.secrets)

@@ -41,7 +41,7 @@ PATIENCE = 5.0
 """Seconds after which a view that has not reported cannot be opened here."""
 SOON = 2.0
 """Seconds after which a kernel whose first view has not reported cannot hear a view in a running cell."""
-BEAT = 0.2
+KEEPS_UP = 0.2
 """Seconds between two updates of an explorer that is opened for questions."""
 LONGEST_TYPED = 200
 """Characters of a typed answer in the document."""
@@ -175,7 +175,7 @@ class _OwnExplorer:
 
     def _follow(self) -> None:
         """Send what changes while a question is open: other steps go on, and may ask, too."""
-        while not self._run.wait(BEAT).done:
+        while not self._run.wait(KEEPS_UP).done:
             with self._lock, giving_up(__name__, "the explorer of a question was not updated"):
                 if self._is_closed:
                     return
