@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..flow.progress.rows import Key, Row
+from ..flow.progress.progress import Progress
+from ..flow.progress.question import Question
+from ..flow.progress.rows import Key, Row, key_of
 from ..flow.step_path import StepPath
 from ..flow.steps import Each, Repeat
 from ..text.diagnostics import StepError
@@ -55,6 +57,18 @@ def asker_words(rows: Mapping[Key, Row], path: StepPath) -> str:
         counted = [number for number in known_numbers(row, numbers) if row.many or number]
         words.append(f"{_name(row)} {''.join(f'#{number}' for number in counted)}".strip())
     return line(" · ".join(words), 120)
+
+
+def open_questions(progress: Progress) -> list[tuple[StepPath, Question]]:
+    """The open questions in the order of the steps and their elements: one that is asked again keeps its
+    place."""
+    places = {key: place for place, key in enumerate(progress.rows)}
+
+    def place(asking: tuple[StepPath, Question]) -> tuple[int, list[int]]:
+        path = asking[0]
+        return places.get(key_of(path), 0), [bit for bit in path if isinstance(bit, int)]
+
+    return sorted(progress.open_questions.items(), key=place)
 
 
 def place_words(rows: Mapping[Key, Row], error: StepError) -> str:

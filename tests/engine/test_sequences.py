@@ -205,7 +205,8 @@ def test_a_policy_reads_the_elements_of_a_sequence() -> None:
 def test_a_sequence_gives_what_its_list_gives(
     xs: list[Any], limit: int, on_error: str, tool: str, reuse: bool, remote: bool
 ) -> None:
-    """The events, records, calls, failures and results are the same, apart from the record of the sequence."""
+    """The events, records, calls, failures and results are the same, apart from the record of the sequence and, where
+    secrets are masked, from what an event has in its place."""
     if on_error != "continue" and not NEVER_FAILING.issuperset(xs):
         limit = 1  # how far the other elements come before the failure depends on timing
     text = fan_out(tool, limit=limit, on_error=on_error)
@@ -214,9 +215,15 @@ def test_a_sequence_gives_what_its_list_gives(
     of_sequence, of_list = (observed(remote, text, elements, None, reuse) for elements in (rows, listed))
     rest = of_sequence._replace(records=[row for row in of_sequence.records if row[0] != "sequence"])
     assert len(of_sequence.records) - len(rest.records) == 1
-    assert by_place(rest) == by_place(of_list)
+    assert by_place(without_over(rest)) == by_place(without_over(of_list))
     of_sequence, of_list = (unjournaled(remote, text, elements) for elements in (rows, listed))
     assert by_place(of_sequence) == by_place(of_list)
+
+
+def without_over(seen: Any) -> Any:
+    """What was observed, without the values over which fan-outs run."""
+    events = [event[:3] if event[0] == "FanOutStarted" else event for event in seen.events]
+    return seen._replace(events=events)
 
 
 class SlicedRows(Rows):

@@ -86,7 +86,7 @@ def test_a_running_run_has_the_moments_so_far() -> None:
     reached.wait()
     run_moments = find_moments(run)
     assert all_states(run_moments) == [{}, {"a": 1}]
-    assert run_moments.note == "the result of steps[1] is not in the journal: the state after it is not known"
+    assert run_moments.note == "steps[1] still runs: the state after it is not known yet"
     gate.set()
     run.wait()
     assert all_states(find_moments(run))[-1] == {"a": 1, "b": 2}
@@ -333,7 +333,7 @@ def test_a_running_run_names_the_call_that_runs_even_if_it_got_a_value_without_j
     note = find_moments(run).note
     gate.set()
     run.wait()
-    assert note == "the result of steps[1] is not in the journal: the state after it is not known"
+    assert note == "steps[1] still runs: the state after it is not known yet"
 
 
 LOOKS = {

@@ -20,6 +20,28 @@ from tests.notebook.conftest import Cell, Kernel, kernel_in, started
 
 pytestmark = pytest.mark.kernel
 
+BESIDE = """\
+import agf_magics as agf
+from agf_magics import ToolContext, tool
+@tool
+async def wonder(context: ToolContext) -> str:
+    return await context.ask("Go on?", ["yes", "no"])
+_ = agf.define(chr(10).join((
+    "pipeline: beside", "steps:", "- parallel:", "    branches:",
+    "      ask: {tool: {name: wonder, args: {}}}", "      work: {tool: {name: gate, args: {name: beside}}}",
+    "    collect: {transform: {value: pipe}}",
+)))
+h = agf.start("beside", quiet=True)
+"""
+LETTERS = """\
+from agf_magics import tool
+@tool
+def pay(amount: int) -> int:
+    return amount
+import agf_magics as agf
+calls = "[{_tool: pay, amount: 1, _outputPath: $state.a}, {_tool: pay, amount: 2, _outputPath: $state.b}]"
+_ = agf.define("{confirm: true, calls: " + calls + "}", "plan", name="letters")
+"""
 GATED = """\
 %%pipeline --run
 pipeline: gated
@@ -571,6 +593,25 @@ def test_resume_continues_in_the_same_output(journaled: Kernel) -> None:
     journaled.drain()
 
 
+def test_a_run_that_another_cell_resumes_goes_on_in_its_page(journaled: Kernel) -> None:
+    journaled.good(FRAGILE)
+    text = "%%pipeline --run\npipeline: fragile\nsteps:\n- tool: {name: fragile, output: a}"
+    page = Page(journaled, journaled.run(text))
+    journaled.good("WORKS = True")
+    cell = journaled.begin(f"%resume {page.start['id']}", id="another-cell")
+    while not any(update.get("status") == "ok" for update in page.updates):
+        message = journaled.next()
+        if message["parent_header"].get("msg_id") == cell.id:
+            cell.messages.append(message)
+        content = message["content"].get("data", {}).get("content")
+        if isinstance(content, dict) and content.get("mark") == page.mark:
+            page.messages.append(content)
+    cell.end()
+    assert [message["id"] for message in page.messages if message["type"] == "run"] == [page.start["id"]]
+    assert "resume" not in page.updates[-1]["can"]
+    journaled.drain()
+
+
 def test_run_from_here_is_a_new_run_that_reuses_what_came_before(journaled: Kernel) -> None:
     cell = journaled.good(
         "%%pipeline --run\npipeline: again\nsteps:\n"
@@ -624,6 +665,39 @@ def test_a_question_of_a_background_run_is_answered_in_the_explorer(page_kernel:
     assert not page.ask("answer", where=question["where"], mark=question["mark"], text="now")["ok"]
     page_kernel.drain()
     page_kernel.strays.clear()
+
+
+def test_the_page_of_a_question_shows_what_goes_on_beside_it(page_kernel: Kernel) -> None:
+    page, _ = asking(page_kernel, page_kernel.begin(BESIDE))
+    tree = page.start["tree"]["rows"]
+    (work,) = (number for number, row in enumerate(tree) if row[0].endswith("work"))
+    (page_kernel.folder / "beside").write_text("open")
+    while rows(page.updates).get(work, [None] * 6)[5] is None:  # its end
+        content = page_kernel.next()["content"].get("data", {}).get("content")
+        if isinstance(content, dict) and content.get("mark") == page.mark:
+            page.messages.append(content)
+    page_kernel.good("h.answer('yes'); assert h.wait().status == 'ok'")
+    page_kernel.drain()
+
+
+BOTH_ASKED = """\
+import time
+from agf_magics.lifecycle.runs.pending_questions import PendingQuestion
+while len(two.progress.open_questions) < 2 or not PendingQuestion._open: time.sleep(0.01)
+"""
+
+
+def test_of_two_questions_the_page_offers_the_one_that_waits_for_its_answer(page_kernel: Kernel) -> None:
+    page_kernel.good(LETTERS)
+    page, _ = asking(page_kernel, page_kernel.begin("two = %run_pipeline_async letters"))
+    page_kernel.good(BOTH_ASKED)
+    (first,) = page.get("start")["update"]["questions"]
+    assert page.ask("answer", where=first["where"], mark=first["mark"], text="yes")["ok"]
+    page_kernel.good(BOTH_ASKED.replace("< 2", "> 1"))
+    (other,) = page.get("start")["update"]["questions"]
+    assert page.ask("answer", where=other["where"], mark=other["mark"], text="yes")["ok"]
+    page_kernel.good("assert two.wait().status == 'ok'")
+    page_kernel.drain()
 
 
 def asking(kernel: Kernel, cell: Cell) -> tuple[Page, dict[str, Any]]:

@@ -23,6 +23,7 @@ from agf_magics.journal.secrets.masking import Secrets
 from agf_magics.lifecycle.past.past_run import find_past_run
 from agf_magics.notebook.display import registry_page
 from agf_magics.pictures import theme as look
+from agf_magics.pictures.call_words import open_questions
 from agf_magics.pictures.diagram import Diagram
 from agf_magics.pictures.pages.live_line import LiveLine, live_line
 from agf_magics.pictures.pages.parts import (
@@ -341,6 +342,15 @@ def test_a_question_closes_with_its_run(status: str) -> None:
     assert "waits for an answer: Go on?" in progress_text(running, now=1.0)
     ended = progress_of(load(DIGEST), [*events, ev.StepFailed(path, 1.0, MISSING), ev.RunEnded(1.0, status, MISSING)])
     assert "Go on?" not in progress_html(ended, now=1.0)
+
+
+def test_a_question_that_is_asked_again_keeps_its_place() -> None:
+    first, other = ("steps[1].do", 2), ("steps[1].do", 10)
+    events = [*halfway(), *(ev.QuestionAsked(path, 1.0, Question(f"Pay {path[1]}?")) for path in (first, other))]
+    events += [ev.QuestionAnswered(first, 1.5, "what"), ev.QuestionAsked(first, 2.0, Question("Pay 2? Say yes or no."))]
+    progress = progress_of(load(DIGEST), events)
+    assert [question.text for _, question in open_questions(progress)] == ["Pay 2? Say yes or no.", "Pay 10?"]
+    assert re.search("Pay 2.*Pay 10", progress_text(progress, now=3.0), re.DOTALL)
 
 
 def test_an_error_is_in_a_fixed_font_and_its_long_lines_are_wrapped_at_words() -> None:

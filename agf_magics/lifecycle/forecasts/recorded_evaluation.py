@@ -107,6 +107,7 @@ class RecordedEvaluation:
             message = f"run {run.run_id!r} is not journaled: its states are not known"
             raise refused("journal.unknown-run", message)
         store, num = place
+        self._is_running = isinstance(run, Run) and not run.done
         self._bounded = Bounded()
         with as_definition_errors():
             self.past = PastRun(store, find_run(store, run.run_id))
@@ -140,7 +141,7 @@ class RecordedEvaluation:
             limits=order.limits,
             grant=order.grant,
         )
-        return "; ".join(filter(None, (_note(error), self._bounded.note)))
+        return "; ".join(filter(None, (_note(error, self._is_running), self._bounded.note)))
 
 
 def _link(order: Manifest, journal: RecordedJournal) -> Linked:
@@ -188,9 +189,11 @@ REGISTER: Mapping[str, Callable[..., Any]] = {"agent": agent, "tool": tool}
 """The decorators that register a stand-in, by the kind of a call."""
 
 
-def _note(error: BaseException | None) -> str:
+def _note(error: BaseException | None, is_running: bool) -> str:
     """The reason why an evaluation ended earlier than the run; empty: it ended as the run did."""
     match error:
+        case NotRecorded() if is_running:
+            return f"{line(str(error), 100)} still runs: the state after it is not known yet"
         case NotRecorded():
             call = line(str(error), 100)
             return f"the result of {call} is not in the journal: the state after it is not known"

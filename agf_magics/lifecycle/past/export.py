@@ -25,7 +25,7 @@ from .past_run import PastRun
 MOST_EXPORTED = 100_000_000
 """Characters of an exported value, which may be much smaller in memory."""
 
-HINT = "a node before the end can make a text or JSON of it, without secrets"
+UNWRITTEN = "a node before the end can make a text or JSON of it, without secrets"
 
 
 def export(run: Run | PastRun, folder: str | Path) -> list[Path]:
@@ -68,14 +68,14 @@ def export(run: Run | PastRun, folder: str | Path) -> list[Path]:
             message = (
                 f"the journal has only a preview of {file.name!r}: it is not JSON, or has a secret"
             )
-            raise StepError(Diagnostic("run.export", message, file.span, HINT))
+            raise StepError(Diagnostic("run.export", message, file.span, UNWRITTEN))
         if is_json(value) and run.secrets.shown(value) != value:
             message = f"{file.name!r} is not written: it has a secret"
-            raise StepError(Diagnostic("run.export", message, file.span, HINT))
+            raise StepError(Diagnostic("run.export", message, file.span, UNWRITTEN))
         text = format_export(value, file.format)
         if text is None:
             message = f"{file.name!r} has no text: it is a Python object"
-            raise StepError(Diagnostic("run.export", message, file.span, HINT))
+            raise StepError(Diagnostic("run.export", message, file.span, UNWRITTEN))
         write_file(real, file.file, text, own_files())
         written.append(root / file.file)
     return written

@@ -8,6 +8,7 @@ text.
 
 from __future__ import annotations
 
+import contextvars
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, nullcontext
@@ -40,6 +41,8 @@ PATIENCE = 5.0
 """Seconds after which a view that has not reported cannot be opened here."""
 SOON = 2.0
 """Seconds after which a kernel whose first view has not reported cannot hear a view in a running cell."""
+KEEPS_UP = 0.2
+"""Seconds between two updates of an explorer that is opened for questions."""
 LONGEST_TYPED = 200
 """Characters of a typed answer in the document."""
 NOT_ANSWERED = "not answered: the run has ended"
@@ -162,6 +165,21 @@ class _OwnExplorer:
         self._slot = OutputSlot()
         page: Bundle = framed(EMPTY, self._channel.mark)
         self._slot.reserve({**(self._channel.widget_view if in_frames() else {}), **page})
+        self._is_closed = False
+        if not IN_BROWSER:
+            # In the context of the cell, so that what the thread sends belongs to the cell.
+            follow = contextvars.copy_context().run
+            threading.Thread(
+                target=follow, args=(self._follow,), name="agf-asks", daemon=True
+            ).start()
+
+    def _follow(self) -> None:
+        """Send what changes while a question is open: other steps go on, and may ask, too."""
+        while not self._run.wait(KEEPS_UP).done:
+            with self._lock, giving_up(__name__, "the explorer of a question was not updated"):
+                if self._is_closed:
+                    return
+                self._channel.tick()
 
     @classmethod
     def of(cls, run: Run) -> _OwnExplorer:
@@ -179,6 +197,7 @@ class _OwnExplorer:
             self._count -= 1
             if self._count:
                 return self._channel.tick()
+            self._is_closed = True
             del self._open[self._run.run_id]
             self._slot.put(EMPTY)
             self._channel.close()

@@ -45,7 +45,7 @@ MOST_LINES = 20
 BEAT = 0.5
 """Seconds between two changes of the line."""
 
-OURS = frozenset(module.__name__ for module in (launch, viewers, rerun, resume)) | {__name__}
+STARTERS = frozenset(module.__name__ for module in (launch, viewers, rerun, resume)) | {__name__}
 """The modules between a person's call and here. Other parts of the package start runs of their own."""
 
 AWAITED = "asyncio.events"
@@ -97,7 +97,7 @@ class CellRuns:
         if threading.current_thread() is not threading.main_thread() or rights().inside:
             return False
         frame = inspect.currentframe()
-        while frame is not None and frame.f_globals.get("__name__") in OURS:
+        while frame is not None and frame.f_globals.get("__name__") in STARTERS:
             frame = frame.f_back
         if frame is None:
             return False

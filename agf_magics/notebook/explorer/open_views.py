@@ -58,6 +58,9 @@ class Answers:
         """Whether the view lists runs, which may go on while the view is open."""
         return "list" in self._begin
 
+    def note_opened(self, other: Answers) -> None:
+        """Note that another view is opened."""
+
     def start(self) -> Json:
         """Everything that a page needs to show the view."""
         return {"id": self.mark} | self._begin
@@ -106,6 +109,8 @@ def open_explorer(make: Callable[[], E]) -> E:
         _open.remove(oldest)
         oldest.close(tell=False)
     explorer = make()
+    for view in list(_open):
+        view.note_opened(explorer)
     _open.append(explorer)
     return explorer
 

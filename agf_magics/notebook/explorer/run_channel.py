@@ -104,6 +104,8 @@ class Channel(Answers):
         """When an update had the changes of counters last."""
         self._written = self._opened, -1
         """When the static page was written last, and `Progress.changes` of it."""
+        self._asked = frozenset[str]()
+        """The questions that the last update offered to answer."""
         self._head: Update = {}
         """The facts that the open pages know, by name: an update has only the facts that changed."""
         self._context = contextvars.copy_context()
@@ -152,7 +154,8 @@ class Channel(Answers):
     def _send_changes(self) -> None:
         with self._lock:
             changes = self.run.progress.changes
-            if changes == self._seen:
+            is_other_question = self._answerable() != self._asked
+            if changes == self._seen and not is_other_question:
                 return
             now = time.monotonic()
             pause = COUNTERS if now - self._opened <= LONG else 2 * COUNTERS
@@ -161,7 +164,7 @@ class Channel(Answers):
             if with_counters:
                 self._seen = changes
                 self._counted = now
-            if now - self._completed >= COMPLETE:
+            if now - self._completed >= COMPLETE or is_other_question:
                 self._completed = now
                 self._head = {}
                 update: Update | None = self._updates.complete(clock())
@@ -224,9 +227,20 @@ class Channel(Answers):
 
     def _described(self, update: Update) -> Update:
         """An update with the buttons that work now, and with the reason why the run has failed."""
+        self._asked = asked = self._answerable()
+        # A run asks one question at a time, and the others wait for it.
+        if asked:
+            questions = [one for one in update["questions"] if one["mark"] in asked]
+            update = {**update, "questions": questions}
         error = self.run.error if self.has_ended else None
         why = line(self.run.secrets.text(format_exception(error)), 200) if error is not None else ""
         return {**update, "can": self._actions(), "hears": self.hears, "why": why}
+
+    def _answerable(self) -> frozenset[str]:
+        """The marks of the questions that wait for an answer here."""
+        questions = list(self.run.progress.open_questions.values())
+        pending = (one for one in questions if PendingQuestion.of(one) is not None)
+        return frozenset(map(question_digest, pending))
 
     def _answer_question(self, arguments: dict[str, Any]) -> None:
         """Answer an open question by a ``text`` or by the number of a ``choice``. Raises
@@ -327,6 +341,19 @@ class Channel(Answers):
         for name in [name for name, value in list(names.items()) if value is self.run]:
             if not name.startswith("_"):
                 names[name] = run
+        self._take(run)
+
+    def note_opened(self, other: Answers) -> None:
+        """A run that is resumed elsewhere goes on in this view, too."""
+        if not isinstance(other, Channel) or not self.has_ended:
+            return
+        # A run of this process that is another one with the same id is a later session of it.
+        run = other.run
+        if isinstance(run, Run) and run is not self.run and run.run_id == self.run.run_id:
+            self._take(run)
+
+    def _take(self, run: Run) -> None:
+        """Show another run from now on."""
         with self._lock:
             self.run = run
             self._updates = Updates(run.progress)

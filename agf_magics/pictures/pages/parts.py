@@ -24,7 +24,7 @@ from ...flow.question_text import long_arguments
 from ...text.columns import cells
 from .. import theme as look
 from ..amounts import cost_words, counted, duration
-from ..call_words import call_words
+from ..call_words import call_words, open_questions
 from ..plain import details, html, line, lines_html, padded
 from ..problems import WIDE, error_text, format_exception, warnings_text
 from ..row_words import (
@@ -164,7 +164,7 @@ def questions_html(progress: Progress) -> str:
     items = "".join(
         f"<li>{html(line(question.text, 300))} <code>{html(line(question.where, 100))}</code>"
         f"{_call_html(question)}</li>"
-        for question in list(progress.open_questions.values())
+        for _, question in open_questions(progress)
     )
     if not items:
         return ""
@@ -182,7 +182,7 @@ def _call_html(question: Question) -> str:
 def questions_text(progress: Progress) -> list[str]:
     return [
         f"? waits for an answer: {line(question.text, 300)}  {line(question.where, 100)}".rstrip()
-        for question in list(progress.open_questions.values())
+        for _, question in open_questions(progress)
     ]
 
 

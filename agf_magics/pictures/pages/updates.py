@@ -17,7 +17,7 @@ from ...flow.question_text import long_arguments, other_answers, question_digest
 from ...flow.session_tools import drawn_tools, tool_id
 from ...flow.steps import Invoke
 from .. import row_words, theme
-from ..call_words import asker_words
+from ..call_words import asker_words, open_questions
 from ..corners import Corner, corner_of, numbers_of, taken_edges, tool_corner, tool_look
 from ..plain import line
 from ..row_words import (
@@ -158,7 +158,7 @@ class Updates:
             "old": row_words.old_results(progress),
             "questions": [
                 _question(question, asker_words(progress.rows, path))
-                for path, question in list(progress.open_questions.items())[:MOST_QUESTIONS]
+                for path, question in open_questions(progress)[:MOST_QUESTIONS]
             ],
             "rows": rows,
             **({} if edges is None else {"edges": edges}),
