@@ -453,7 +453,7 @@ def test_a_page_that_is_loaded_again_during_a_run_shows_its_state_over_time(open
     for cell in range(4):
         page.run(cell)
     page.explorer(3).locator("button", has_text="State over time").click()
-    page.says(3, "moment 2 of 2", "is not in the journal: the state after it is not known")
+    page.says(3, "moment 2 of 2", "still runs: the state after it is not known yet")
     page.save()
     page.reload()
     page.says(3, "slow")
