@@ -692,11 +692,18 @@ def test_of_two_questions_the_page_offers_the_one_that_waits_for_its_answer(page
     page, _ = asking(page_kernel, page_kernel.begin("two = %run_pipeline_async letters"))
     page_kernel.good(BOTH_ASKED)
     (first,) = page.get("start")["update"]["questions"]
-    assert page.ask("answer", where=first["where"], mark=first["mark"], text="yes")["ok"]
+    # An answer that cannot be used: the question comes again, and no other one in its place.
+    assert page.ask("answer", where=first["where"], mark=first["mark"], text="{amount: many}")["ok"]
+    page_kernel.good("while 'many' not in str(two.progress.open_questions): time.sleep(0.01)\n" + BOTH_ASKED)
+    (again,) = page.get("start")["update"]["questions"]
+    assert again["where"] == first["where"]
+    assert re.search("'many' · call pay", again["text"])
+    assert page.ask("answer", where=again["where"], mark=again["mark"], text="{amount: 7}")["ok"]
     page_kernel.good(BOTH_ASKED.replace("< 2", "> 1"))
     (other,) = page.get("start")["update"]["questions"]
     assert page.ask("answer", where=other["where"], mark=other["mark"], text="yes")["ok"]
     page_kernel.good("assert two.wait().status == 'ok'")
+    assert "'a': 7, 'b': 2" in str(page_kernel.good("two.stores").of("execute_result"))
     page_kernel.drain()
 
 

@@ -88,7 +88,6 @@ async def ask_permission(
     step = site.step
     hides = tool.secret if tool is not None else frozenset()
     assert step.permit is not None
-    instead = step.permit.instead
     arguments = as_arguments(asked_about)
     shown = hide(asked_about, hides) if asked_about is arguments else asked_about
     # In a run that masks everything, the person would see nothing but masks.
@@ -99,8 +98,27 @@ async def ask_permission(
     if text is None:
         return Approved()
     question = _approval_question(site, text, shown)
-    refused: StepError | None = None
     recorded = _find_recorded_answer(site, question, arguments, tool)
+    try:
+        return await _ask_until_usable(site, question, arguments, recorded, tool, hides)
+    finally:
+        site.run.host.end_turn()
+
+
+async def _ask_until_usable(
+    site: CallSite[Invoke],
+    question: Question,
+    arguments: dict[str, Value],
+    recorded: list[Value],
+    tool: Tool | None,
+    hides: Collection[str],
+) -> Approved:
+    """Ask, and ask again as long as the answer cannot be used. ``recorded``: the answer in the
+    recording, if it has one."""
+    step, text = site.step, question.text
+    assert step.permit is not None
+    instead = step.permit.instead
+    refused: StepError | None = None
     for _ in range(ATTEMPTS):
         try:
             is_recorded = bool(recorded)

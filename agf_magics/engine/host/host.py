@@ -9,10 +9,11 @@ them.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import copy
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextvars import copy_context
 from functools import partial
 from queue import Empty, SimpleQueue
@@ -83,6 +84,8 @@ class Host:
         self.asker: Asker | None = None
         """Puts questions to a person; None: there is no user."""
         self._asking = asyncio.Lock()
+        self._turn: asyncio.Task[Any] | None = None
+        """The task that keeps the turn to ask after its question was answered."""
         self._questions = 0
         """The number of open questions."""
         self._asked_at = 0.0
@@ -170,7 +173,7 @@ class Host:
             limit.pause()
         try:
             # Only one question at a time, because `input` of two threads would share one line.
-            async with self._asking:
+            async with self._turn_for(question):
                 asker = self.asker
                 place: Place = "thread"
                 if asyncio.iscoroutinefunction(asker):
@@ -185,6 +188,30 @@ class Host:
         if not ok and isinstance(answer, EOFError):
             return False, NoUser("there is no user to answer")
         return ok, answer
+
+    @contextlib.asynccontextmanager
+    async def _turn_for(self, question: Question) -> AsyncIterator[None]:
+        """The block in which no other question is asked. After a question whose answer may replace the
+        call, its task keeps the turn until `end_turn`: if the answer cannot be used, it asks again, and
+        no other question may come into the place where the person types the correction."""
+        task = asyncio.current_task()
+        if self._turn is not task:
+            await self._asking.acquire()
+        self._turn = task if question.result else None
+        try:
+            yield
+        except BaseException:
+            self._turn = None
+            raise
+        finally:
+            if self._turn is None:
+                self._asking.release()
+
+    def end_turn(self) -> None:
+        """Let others ask, if the current task has kept the turn."""
+        if self._turn is not None and self._turn is asyncio.current_task():
+            self._turn = None
+            self._asking.release()
 
     def pause(self) -> None:
         """Note that a question was asked in this run, or in a run that one of its tools started."""

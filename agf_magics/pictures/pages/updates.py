@@ -330,7 +330,7 @@ def _question(question: Question, step: str) -> dict[str, Any]:
     if not question.approval:
         choices = [line(choice, 100) for choice in question.choices[:MOST_CHOICES]]
     return {
-        "text": line(question.text, 500),
+        "text": line(question.text.replace("\n", " · "), 500),
         "call": long_arguments(question, LONGEST_ARGUMENT),
         "mark": question_digest(question),
         "where": line(question.where, 100),
