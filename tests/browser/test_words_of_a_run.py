@@ -126,7 +126,7 @@ def test_the_steps_of_a_resumed_run_follow_each_other_in_the_timeline(opened: Op
     ("end", "labels"),
     [
         (0.003, ["0", "1 ms", "2 ms", "3 ms"]),
-        (0.93, ["0", "200 ms", "400 ms", "600 ms", "800 ms"]),
+        (0.93, ["0", "200 ms", "400 ms", "600 ms", ""]),  # 800 ms would be cut at the edge
         (1.3, ["0", "0.5 s", "1.0 s"]),
         (47, ["0", "10 s", "20 s", "30 s", "40 s"]),
         (200, ["0", "1 min", "2 min", "3 min"]),
