@@ -199,7 +199,11 @@ class Explorer {
 
   changed(rows, before) {
     // The kernel has replaced the element, or the notebook has put it away: what changes meanwhile is drawn when it is back.
-    if (!this.host.isConnected) return void (this.missed ??= { before });
+    if (!this.host.isConnected) {
+      this.missed ??= before;
+      return;
+    }
+    this.missed = null;
     if (before !== this.state.last.status) {
       this.say(`run ${this.status().word}`);
       this.tellEnd();
@@ -213,9 +217,7 @@ class Explorer {
   }
 
   catchUp() {
-    const { missed } = this;
-    this.missed = null;
-    if (missed) this.changed([...this.state.rows.keys()], missed.before);
+    if (this.missed) this.changed([...this.state.rows.keys()], this.missed);
   }
 
   status() { return this.state.byName.get(this.state.last.status) ?? { mark: "·", word: this.state.last.status, color: "" }; }

@@ -22,7 +22,8 @@ class Panel {
   changed(rows, before) {
     const i = this.view.chosen, isMine = row => row === i || (this.parts.has("session") && this.state.isInside(row, i));
     const { live, status, dropped } = this.state.last, pause = AGAIN * (this.parts.has("calls") ? 2 : i < 0 ? 0.4 : 1);
-    if (i >= 0) this.node.querySelector(":scope > .facts")?.replaceWith(this.head()); // also between two updates: its time runs
+    // The time of a step that runs goes on between two updates; that of another one stays, with what a person has selected in it.
+    if (rows.includes(i) || this.state.rows[i]?.[Now.end] === null) this.node.querySelector(":scope > .facts")?.replaceWith(this.head());
     const isDue = !live || performance.now() - (this.asked ?? 0) > pause;
     this.isOld ||= i < 0 ? before !== status || dropped !== this.dropped : rows.some(isMine);
     if (isDue && this.isOld && !this.state.isDeaf) this.fetch();
