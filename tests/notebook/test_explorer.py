@@ -221,6 +221,34 @@ def test_an_explorer_that_fails_leaves_the_static_page_and_prints_nothing(page_k
     assert "✓ ok" in cell.outputs[0]["text/plain"]
 
 
+def says_busy_again(cell: Cell) -> None:
+    """Wait until the kernel says again that it is busy with a cell: an answer to the page ends with idle."""
+    is_busy = False
+    while not is_busy:
+        message = cell.kernel.next()
+        is_busy = message["parent_header"]["msg_id"] == cell.id and message["content"] == {"execution_state": "busy"}
+
+
+def test_the_kernel_is_busy_while_a_cell_awaits_a_run(page_kernel: Kernel) -> None:
+    if "kernel subshells" not in page_kernel.reply(page_kernel.client.kernel_info()).get("supported_features", ()):
+        pytest.skip("this kernel has no subshells")
+    page_kernel.good("%config AgfMagics.progress_after = 0")
+    page_kernel.good(GATED.replace(" --run", ""))
+    cell = page_kernel.begin("import agf_magics as agf\nran = await agf.arun('gated')")
+    cell.until("update_display_data", "running")
+    page = Page(page_kernel, cell)
+    page_kernel.client.control_channel.send(page_kernel.client.session.msg("create_subshell_request", {}))
+    subshell = page_kernel.client.get_control_msg(timeout=60)["content"]["subshell_id"]
+    page.send("step", subshell, step="steps[0]")
+    cell_reply(cell, page)
+    says_busy_again(cell)
+    open_gate(page_kernel)
+    cell.end()
+    request = page_kernel.client.session.msg("delete_subshell_request", {"subshell_id": subshell})
+    page_kernel.client.control_channel.send(request)
+    page_kernel.client.get_control_msg(timeout=60)
+
+
 def test_the_page_asks_while_the_cell_waits(page_kernel: Kernel) -> None:
     with_subshell = page_kernel.reply(page_kernel.client.kernel_info()).get("supported_features", ())
     if "kernel subshells" not in with_subshell:
@@ -232,10 +260,7 @@ def test_the_page_asks_while_the_cell_waits(page_kernel: Kernel) -> None:
     page.send("step", subshell, step="steps[0]")
     reply = cell_reply(cell, page)
     assert reply["value"]["output"] == {"kind": "text", "text": "first"}
-    is_busy = False  # what answers a message says that the kernel is idle
-    while not is_busy:
-        message = page_kernel.next()
-        is_busy = message["parent_header"]["msg_id"] == cell.id and message["content"] == {"execution_state": "busy"}
+    says_busy_again(cell)
     page.send("cancel", subshell)
     cell.end()
     assert cell.reply["ename"] == "RunCancelled"

@@ -55,6 +55,7 @@ does not run."""
 
 
 NOW_A_MODEL = "a model answers it now"
+"""Why a step is made again that a function answered in the run."""
 
 
 def stale(

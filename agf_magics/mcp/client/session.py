@@ -64,6 +64,7 @@ class Session:
         self._over = asyncio.Event()
         """Set when the session ends, for whatever reason."""
         self._was_cancelled = False
+        """Whether the task was cancelled before the session was open."""
         self.why = ""
         """The reason why this package ended the connection; empty if the server ended it."""
         self._is_stale = asyncio.Event()

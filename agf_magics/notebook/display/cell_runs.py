@@ -33,6 +33,7 @@ from ...pictures.plain import html
 from ...text.giving_up import giving_up
 from ..output.output import Bundle, OutputSlot
 from ..output.place import Place
+from ..output.receiving import tell_busy
 from . import view, watching
 from .background_failures import RunningCell
 
@@ -257,6 +258,7 @@ class RunViewer:
             await asyncio.sleep(1 / self._hz)
             with giving_up(__name__, "the view of an awaited run was not updated"):
                 shared.tick(run)
+            tell_busy()
 
     @property
     def _hz(self) -> float:

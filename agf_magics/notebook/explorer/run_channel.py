@@ -347,9 +347,12 @@ class Channel(Answers):
         """A run that is resumed elsewhere goes on in this view, too."""
         if not isinstance(other, Channel) or not self.has_ended:
             return
-        # A run of this process that is another one with the same id is a later session of it.
         run = other.run
-        if isinstance(run, Run) and run is not self.run and run.run_id == self.run.run_id:
+        if not isinstance(run, Run) or run is self.run or run.run_id != self.run.run_id:
+            return
+        # Only a resumed run is later: the first session of a run that another kernel has resumed may
+        # still be in this process.
+        if run.progress.goes_on is not None:
             self._take(run)
 
     def _take(self, run: Run) -> None:
